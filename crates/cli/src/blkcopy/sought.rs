@@ -92,7 +92,12 @@ impl Sought {
         }
         let left = self.all(known[0]).into_iter().filter(|it| !known.contains(it)).collect();
         let amount = Amount { subject: Subject::Content, size, zeros };
-        let left = self.budget(args).within(&[self.value.clone()], left, &amount, &mut Vec::new());
+        let left = self.budget(args).within(
+            std::slice::from_ref(&self.value),
+            left,
+            &amount,
+            &mut Vec::new(),
+        );
         [known, left].concat()
     }
 

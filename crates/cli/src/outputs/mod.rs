@@ -124,6 +124,7 @@ fn create(name: &Path, flags: OFlags, mode: FileMode) -> Result<Opened, Errno> {
 }
 
 /// Returns the permissions that new files do not get. Called before there is another thread.
+#[allow(clippy::useless_conversion, reason = "the type differs between systems")]
 fn umask() -> u32 {
     let umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
     rustix::process::umask(umask);

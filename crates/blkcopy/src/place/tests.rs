@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use blkimage::Format;
 use blksum::{Progress, Tuning};
 use tempfile::TempDir;
 

@@ -113,11 +113,12 @@ func TestTextOfWindows(t *testing.T) {
 				t.Error(name, len(entries), malformed, err)
 			}
 		}
-		// Half of a pair, and half of a unit.
+		// Half of a pair before a letter and before a NUL, and half of a unit.
 		broken := order.AppendUint16(encoded, 0xd800)
-		broken = append(order.AppendUint16(broken, 'a'), 0xd8)
+		broken = order.AppendUint16(order.AppendUint16(broken, 'a'), 0xd800)
+		broken = append(order.AppendUint16(broken, 0), 0xd8)
 		got, err := io.ReadAll(newText(bytes.NewReader(broken)))
-		if err != nil || string(got) != text+"\ufffda\ufffd" {
+		if err != nil || string(got) != text+"\ufffda\ufffd\x00\ufffd" {
 			t.Errorf("%s: %q, %v", name, got[len(text):], err)
 		}
 	}

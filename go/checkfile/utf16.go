@@ -34,8 +34,9 @@ type utf16Reader struct {
 	order binary.ByteOrder
 	// text has what was decoded and not read.
 	text []byte
-	// next is the unit behind one that is not half of a pair. It is 0 if there is none.
-	next uint16
+	// next is the unit behind one that is not half of a pair, if hasNext.
+	next    uint16
+	hasNext bool
 }
 
 func (u *utf16Reader) Read(p []byte) (int, error) {
@@ -65,15 +66,15 @@ func (u *utf16Reader) char() (rune, error) {
 	}
 	c := utf16.DecodeRune(rune(first), rune(second))
 	if c == utf8.RuneError && err == nil {
-		u.next = second
+		u.next, u.hasNext = second, true
 	}
 	return c, nil
 }
 
 func (u *utf16Reader) unit() (uint16, error) {
-	if next := u.next; next != 0 {
-		u.next = 0
-		return next, nil
+	if u.hasNext {
+		u.hasNext = false
+		return u.next, nil
 	}
 	var pair [2]byte
 	switch _, err := io.ReadFull(u.r, pair[:]); {

@@ -210,7 +210,7 @@ fn stricter(error: &str) -> bool {
 }
 
 /// Errors for images that QEMU opens, and the reasons for refusing them.
-const STRICTER: [(&str, &str); 8] = [
+const STRICTER: [(&str, &str); 9] = [
     ("past the end of the file", "QEMU reads zeros where a copy was cut off"),
     ("contains a NUL byte", "QEMU takes what is before it for the name"),
     ("format is not recorded", "it is never guessed"),
@@ -218,6 +218,7 @@ const STRICTER: [(&str, &str); 8] = [
     ("header length", "the specification wants a multiple of 8"),
     ("header extension is too long", "no path and no table of features is that long"),
     ("tables take more than 32 MiB", "bitmaps that overlap keep QEMU busy"),
+    ("virtual size of 0 bytes, and stores content", "the size makes all content disappear"),
     ("cannot be opened", "the data file that it names is another one"),
 ];
 

@@ -73,8 +73,8 @@ fn a_pipe_is_read_as_raw_and_refused_if_it_looks_like_another_format() {
     let piped = sandbox.blksum_with_input::<&str>(&[], &[b'x'; 1024]);
     assert_eq!(piped, printed(by_name.replace("disk.img", "-")));
 
-    let reason = "standard input is a pipe and looks like qcow2: give the file's name, or -f raw to \
-                  hash its bytes";
+    let reason = "standard input is a pipe and looks like qcow2: give the name of the file, or -f \
+                  raw for its bytes";
     let refused = sandbox.blksum_with_input::<&str>(&[], &empty_qcow2());
     assert_eq!(refused, failed(1, format!("blksum: -: {reason}\n")));
 

@@ -85,7 +85,7 @@ fn open_if_raw_opens_only_raw_images() {
 #[cfg_attr(blkhash_portable, should_panic)] // servers
 fn other_formats_need_a_file() {
     let mut luks = vec![0; 512];
-    luks[..6].copy_from_slice(b"LUKS\xba\xbe");
+    luks[..8].copy_from_slice(b"LUKS\xba\xbe\0\x01");
     let cases: [(&[u8], _, _); 4] = [
         (&luks, None, "is not a file of its own"),
         (b"KDMV", None, "past the end of the file"),

@@ -52,7 +52,8 @@ fn content() {
     assert!(in_sectors().content(Format::Parallels).unwrap() == expected());
     // The upper half of the size is not used.
     assert!(in_sectors().le32(40, 1).content(Format::Parallels).unwrap() == expected());
-    assert_eq!(parallels().le64(36, 0).open(Format::Parallels).unwrap().size(), 0);
+    let error = parallels().le64(36, 0).open(Format::Parallels).err().unwrap();
+    assert!(error.reason().contains("a virtual size of 0 bytes, and stores content"), "{error}");
 }
 
 #[test]

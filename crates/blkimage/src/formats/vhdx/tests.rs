@@ -327,8 +327,8 @@ fn flags() {
 
 #[test]
 fn image_of_no_bytes() {
-    let image = Builder::new(0).open().unwrap();
-    assert_eq!(image.virtual_size(), 0);
+    // As in QEMU, which subtracts 1 from the number of blocks. The images that it makes are in tests/test_virtual_sizes.py.
+    corrupt(&Builder::new(0), "BAT is too short");
     let mut builder = Builder::new(0);
     builder.locator(&[]);
     corrupt(&builder, "parent");

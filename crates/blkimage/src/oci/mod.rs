@@ -28,6 +28,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use self::blob::{Checked, Stated};
+use self::content::Scan;
 use self::digest::Digest;
 use self::disk::{Disk, Place};
 use self::files::Files;
@@ -321,14 +322,25 @@ impl Images {
         self.files.error(ErrorKind::Unsupported, reason)
     }
 
-    /// Returns whether a blob may be a tar archive, which may be compressed unless it is a disk.
+    /// Returns whether a blob may be a tar archive, which may be compressed. A disk by its type is one if its content
+    /// begins like one.
     fn is_tar(&self, blob: &Blob, is_disk: bool) -> Result<bool> {
         let storage = self.files.open(&blob.file)?;
         let mut block = vec![0; storage.size().min(tar::BLOCK) as usize];
         let read = storage.read_exact_at(&mut block, 0);
         read.map_err(|error| storage::read_error(self.files.name(), error, Some(0)))?;
-        let is_packed = || detect::compression(&*storage, self.files.name());
-        Ok(tar::is_tar(&block) || !is_disk && is_packed()?.is_some())
+        if tar::is_tar(&block) {
+            return Ok(true);
+        }
+        if detect::compression(&*storage, self.files.name())?.is_none() {
+            return Ok(false);
+        }
+        if !is_disk {
+            return Ok(true);
+        }
+        let mut block = [0; tar::BLOCK as usize];
+        let scan = Scan::new(&self.limits, &self.files, storage)?;
+        Ok(scan.tar.read_exact_at(&mut block, 0).is_ok() && tar::is_tar(&block))
     }
 
     /// Returns the disk that a layer is, if it is one.

@@ -390,10 +390,21 @@ fn layers_of_two_kinds() {
         builder.index(&[manifest]).refused("for a root file system, which programs");
     }
     // They extract the layers of a container whatever their types are, and no attestation is one.
-    for (layer, is_refused) in [(&disk[..], true), (b"\x1f\x8b\x08\0", true), (b"{}", false)] {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&disk).unwrap();
+    let packed = encoder.finish().unwrap();
+    let other = "application/vnd.in-toto+json";
+    for (layer, media_type, is_refused) in [
+        (&disk[..], other, true),
+        (b"\x1f\x8b\x08\0", other, true),
+        (b"{}", other, false),
+        (&disk, RAW, true),
+        (&packed, RAW, true),
+        (b"a raw disk", RAW, false),
+    ] {
         let mut builder = Builder::default();
         let config = builder.blob("application/vnd.oci.image.config.v1+json", "{}", "");
-        let layer = builder.blob("application/vnd.in-toto+json", layer, "");
+        let layer = builder.blob(media_type, layer, "");
         let text = format!("{{\"config\":{config},\"layers\":[{layer}]}}");
         let manifest = builder.blob(MANIFEST, text, "");
         assert_eq!(builder.index(&[manifest]).disks().is_err(), is_refused);

@@ -155,7 +155,7 @@ debug: ## Build what the quick tests test
 # $(call pytest,PROFILE,FOLDER,ARGUMENTS): runs the tests in a folder against the programs of a profile
 pytest = BLKSUM=$(TARGET_DIR)/$(1)/blksum $(PYTHON) -m pytest $(2) -n $(PYTEST_WORKERS) --dist loadfile $(3) $(PYTEST_ARGS)
 # The markers are in tests/pytest.ini.
-quick_tests = -m "not slow and not release and not qemu"
+quick_tests = -m "not slow and not soak and not release and not qemu"
 rest_tests = -m "(slow or release) and not soak and not qemu"
 
 .PHONY: install-wheel

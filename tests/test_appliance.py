@@ -80,9 +80,11 @@ def test_a_line_for_each_disk(blksum, disks, kind):
     # The bytes of the file itself.
     own = blkhash.file_checksum("a.ova").hex()
     assert blksum.hex("-f", "raw", "a.ova") == own
-    # A guest can write an archive into its raw disk.
+    # A guest can write an archive into its raw disk, which -f raw reads.
     os.rename("a.ova", "disk.raw")
-    assert blksum.hex("disk.raw") == own
+    refused = blksum("disk.raw")
+    assert refused.returncode == 1 and b"is a tar archive" in refused.stderr and b"-f raw reads the bytes" in refused.stderr
+    assert blksum.hex("-f", "raw", "disk.raw") == own
     assert blksum.hex("disk.raw:disk1.qcow2") == values[0]
     os.rename("disk.raw", "B.OVA")
     assert blksum("B.OVA").stdout == lines_of(values, "B.OVA")
@@ -147,9 +149,11 @@ def test_disks_that_are_not_read(blksum, workdir, more, word):
     assert word in result.stderr and result.stderr.count(b"\n") == 1, result
 
 
-def test_other_archives_are_raw(blksum, workdir):
+def test_other_archives_are_no_disks(blksum, workdir):
     archive("a.tar", [("readme", b"x"), ("x.ovf", b"<Envelope/>")])
-    assert blksum.hex("a.tar") == blkhash.file_checksum("a.tar").hex()
+    refused = blksum("a.tar")
+    assert refused.returncode == 1 and b"is a tar archive" in refused.stderr
+    assert blksum.hex("-f", "raw", "a.tar") == blkhash.file_checksum("a.tar").hex()
 
 
 def test_cut_off(blksum, disks):
@@ -370,20 +374,20 @@ def test_what_is_no_check_file(blksum, disks):
 def test_a_member_names_no_map(blksum, workdir):
     os.makedirs("maps")
     content = b"evil" * 1000
-    names = ["sub/victim.qcow2", "sub/..%2Fup"]
+    names = ["sub/victim.raw", "sub/..%2Fup"]
     files = [(f"f{number}", name.replace("%", "%25"), "") for number, name in enumerate(names)]
     members = [("x.ovf", descriptor(files, ["f0", "f1"])), *((name, content) for name in names)]
     archive("evil.ova", members)
     names = [f"evil.ova:{name}" for name in names]
     assert [line.split("  ")[1] for line in blksum("evil.ova").stdout.decode().splitlines()] == names
     assert blksum("--map", "maps", *names).returncode == 0
-    written = ["evil.ova:sub%2F..%252Fup.blkmap", "evil.ova:sub%2Fvictim.qcow2.blkmap"]
+    written = ["evil.ova:sub%2F..%252Fup.blkmap", "evil.ova:sub%2Fvictim.raw.blkmap"]
     assert sorted(os.listdir("maps")) == written
     for name in names:
         assert run_blkhash(blksum, "map", "create", name).returncode == 0
     assert sorted(name for name in os.listdir() if name.endswith(".blkmap")) == written
     info = json.loads(run_blkhash(blksum, "map", "show", "--json", written[1]).stdout)
-    assert "evil.ova:sub/victim.qcow2" in json.dumps(info)
+    assert "evil.ova:sub/victim.raw" in json.dumps(info)
 
 
 def test_more_maps_than_open_files(blksum, workdir):

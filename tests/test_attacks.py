@@ -509,6 +509,8 @@ def test_escape_sequences_in_names_that_are_copied(blksum, workdir, options):
     # What a status line draws is its own.
     assert_harmless(re.sub(rb"\r?\x1b\[K|\r(?!\n)", b"", shown), "copy")
     assert BIDI[0] not in shown.decode()
+    # A copy that is not as expected is gone.
+    write_raw(f"copy{ESCAPES}{BIDI}", b"x")
     for name in [f"disk{ESCAPES}", f"other{ESCAPES}"]:
         status, shown = on_a_terminal(blkcopy, name, f"copy{ESCAPES}{BIDI}")
         assert status == 2

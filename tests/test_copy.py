@@ -1102,16 +1102,19 @@ def test_a_compressed_source_of_another_name(disk):
     images.run("cmp", "copy", "disk.raw")
 
 
-def test_a_delta_or_a_map_as_the_source_is_noted(disk):
+def test_a_delta_or_a_map_is_no_disk(disk):
+    """It is refused, and copied as it is with -f raw."""
     run("-q", "--map", "map", "disk.raw", "copy")
     (disk / "delta").write_bytes(attempt("-q", "--delta-from", "map", "disk.raw", "-").stdout)
-    for name, says in (("delta", "is a delta, which is copied as it is: --apply applies it"), ("map", "is a block map, which is copied as it is")):
-        result = attempt("--force", name, "copy")
-        assert result.returncode == 0 and result.stderr.decode() == f"blkcopy: {name}: note: {says}\n"
-        images.run("cmp", "copy", name)
-        result = attempt("--force", "-", "copy", input=(disk / name).read_bytes(), stdin=None)
-        assert result.returncode == 0 and result.stderr.decode() == f"blkcopy: -: note: {says}\n"
-        assert attempt("-q", "--force", name, "copy").stderr == b""
+    for name, says in (("delta", "is a delta: blkcopy --apply"), ("map", "is a block map")):
+        for source, stdin in ((name, {}), ("-", {"input": (disk / name).read_bytes(), "stdin": None})):
+            before = (disk / "copy").read_bytes()
+            result = attempt("--force", source, "copy", **stdin)
+            assert result.returncode == 2 and f"blkcopy: {source}: {says}" in result.stderr.decode(), result
+            assert (disk / "copy").read_bytes() == before
+            result = attempt("--force", "-f", "raw", source, "copy", **stdin)
+            assert result.returncode == 0 and result.stderr == b"", result
+            images.run("cmp", "copy", name)
 
 
 def test_names_of_other_hosts(disk):

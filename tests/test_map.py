@@ -677,6 +677,7 @@ def test_the_page_lists_the_fields_that_are_written(workdir):
     images.create(workdir / "disk.qcow2", 8 * MIB)
     images.qemu_img("bitmap", "--add", "disk.qcow2", "changes")
     blkmap("create", "-o", "updated.blkmap", "disk.qcow2")
+    images.run("qemu-io", "-c", "write 0 64k", "disk.qcow2")
     blkmap("update", "--bitmap", "changes", "updated.blkmap", "disk.qcow2")
     names = ("disk.blkmap", "part.blkmap", "merged.blkmap", "updated.blkmap")
     infos = [show(name)["info"] for name in names]

@@ -14,11 +14,11 @@ pub(crate) fn check_empty(
     table: Table,
     is_stored: impl Fn(u64) -> bool,
 ) -> Result<()> {
-    if size > 0 {
-        return Ok(());
-    }
     let width = table.entry.width() as u64;
     let length = table.length.min(file.size().saturating_sub(table.offset));
+    if size > 0 || length == 0 {
+        return Ok(());
+    }
     for_each_entry(file, table.offset, length / width, table.entry, |index, entry| {
         if is_stored(entry) { Err(not_empty(file, table.offset + index * width)) } else { Ok(()) }
     })

@@ -102,7 +102,7 @@ fn magic_version_and_length() {
         (0, ErrorKind::Unsupported, "version"),
         (2, ErrorKind::Format, "is a qcow2 image"),
         (3, ErrorKind::Format, "is a qcow2 image"),
-        (u32::MAX, ErrorKind::Unsupported, "version"),
+        (u32::MAX, ErrorKind::Format, "is a qcow2 image"),
     ] {
         let mut builder = image();
         builder.put32(4, version);

@@ -26,7 +26,7 @@ class Error(Exception):
         # That of OSError leaves out the file.
         known = ("filename", self.filename), ("offset", self.offset)
         described = [f"{name}={value!r}" for name, value in known if value is not None]
-        return f"{type(self).__name__}({', '.join([*map(repr, self.args), *described])})"
+        return f"{type(self).__name__}({', '.join([*(repr(it) for it in self.args), *described])})"
 
 
 class ImageError(Error):

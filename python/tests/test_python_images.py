@@ -180,7 +180,10 @@ def test_an_appliance_of_one_disk_has_the_checksum_of_the_disk(folder, tmp_path,
     with blkhash.Image(kind(path)) as image:
         assert (image.checksum(), image.read(0, image.size)) == (expected, blkhash.Image(disk).read(0, image.size))
     own = blkhash.checksum(kind(path), format="raw")
-    assert own.hexdigest == blkhash.checksum(shutil.copy(path, tmp_path / "copy.img")).hexdigest != expected.hexdigest
+    copy = shutil.copy(path, tmp_path / "copy.img")
+    with pytest.raises(blkhash.ImageError, match="is a tar archive"):
+        blkhash.checksum(copy)
+    assert own.hexdigest == blkhash.checksum(copy, format="raw").hexdigest != expected.hexdigest
 
 
 def test_an_appliance_that_is_no_image(folder, tmp_path):

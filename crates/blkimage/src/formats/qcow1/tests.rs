@@ -98,15 +98,10 @@ fn magic_version_and_length() {
     let mut builder = image();
     builder.put(3, b" ");
     refused(&builder, ErrorKind::Format, "is not a qcow image");
-    for (version, kind, reason) in [
-        (0, ErrorKind::Unsupported, "version"),
-        (2, ErrorKind::Format, "is a qcow2 image"),
-        (3, ErrorKind::Format, "is a qcow2 image"),
-        (u32::MAX, ErrorKind::Format, "is a qcow2 image"),
-    ] {
+    for version in [0, 2, 3, u32::MAX] {
         let mut builder = image();
         builder.put32(4, version);
-        refused(&builder, kind, reason);
+        refused(&builder, ErrorKind::Format, "is a qcow2 image");
     }
     for (length, kind) in
         [(3, ErrorKind::Format), (4, ErrorKind::Corrupt), (47, ErrorKind::Corrupt)]

@@ -103,8 +103,7 @@ fn magic_version_and_length() {
         builder.put32(4, version);
         refused(&builder, ErrorKind::Format, "is a qcow2 image");
     }
-    for (length, kind) in
-        [(3, ErrorKind::Format), (4, ErrorKind::Corrupt), (47, ErrorKind::Corrupt)]
+    for (length, kind) in [(3, ErrorKind::Format), (4, ErrorKind::Format), (47, ErrorKind::Corrupt)]
     {
         let mut builder = image();
         builder.bytes.truncate(length);

@@ -20,7 +20,9 @@ pub use self::way::Way;
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hint::Hint;
-use crate::storage::{HostFile, ReadMethod};
+use crate::storage::HostFile;
+#[cfg(feature = "compressed")]
+use crate::storage::ReadMethod;
 use crate::sys::{self, NodeType};
 
 /// Number of bytes at the start of content that [`check_raw`] examines.

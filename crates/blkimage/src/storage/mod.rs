@@ -419,7 +419,6 @@ impl HostFile {
 
 /// The error of a storage whose bytes do not match a digest that was stated.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "oci"), expect(dead_code))]
 pub(crate) struct DigestMismatch(pub String);
 
 impl fmt::Display for DigestMismatch {

@@ -8,8 +8,7 @@
 //! files in a folder. [`check_files`] reads check files, [`lines`] parses them, and [`groups`] finds
 //! lines about the same image. [`confine`] sets up the sandbox, and [`in_force`] describes it.
 //!
-//! [`recorded`] is what a tag records about how an image was read, and [`compressed`] recognises files that
-//! are compressed.
+//! [`recorded`] is what a tag records about how an image was read.
 //!
 //! [`maps`] writes maps beside checksums, and [`beside`] compares with them where a check
 //! fails. [`report`] is the result for an image, [`about`] its description, [`output`] standard output, and

@@ -71,7 +71,10 @@ impl Leftover {
         let bits = of_all.map_or(0o666, |mode| mode.for_group(file.group));
         match remover {
             // This process may not change modes.
-            Some(remover) => remover.send([(number, bits)]),
+            Some(remover) => {
+                remover.send([(number, bits)]);
+                remover.wait();
+            }
             None => file.share(bits),
         }
     }
@@ -141,14 +144,15 @@ pub fn guard() {
     if state.remover.is_some() || state.files.iter().all(|file| file.is_kept) {
         return;
     }
-    let Ok((read, write)) = io::pipe() else { return };
+    let (Ok((read, write)), Ok((answer, answers))) = (io::pipe(), io::pipe()) else { return };
     // The child is to outlive its parent.
     let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     // SAFETY: this process has no other thread, so the child may do anything.
     match unsafe { libc::fork() } {
         0 => {
-            drop(write);
-            wait_and_remove(OwnedFd::from(read).into(), &mut state.files);
+            drop((write, answer));
+            let answers = OwnedFd::from(answers).into();
+            wait_and_remove(OwnedFd::from(read).into(), answers, &mut state.files);
             // SAFETY: ends the child, which must not return to what its parent does next.
             unsafe { libc::_exit(0) }
         }
@@ -157,7 +161,8 @@ pub fn guard() {
             state.remover = Pid::from_raw(child).filter(|_| child > 0).map(|child| {
                 // Signals to the group of a terminal are not for the child.
                 let _ = rustix::process::setpgid(Some(child), Some(child));
-                Remover { child, pipe: OwnedFd::from(write).into() }
+                let (pipe, answers) = (OwnedFd::from(write).into(), OwnedFd::from(answer).into());
+                Remover { child, pipe, answers }
             });
         }
     }
@@ -167,7 +172,7 @@ pub fn guard() {
 pub fn settle() {
     let mut state = state();
     match state.remover.take() {
-        Some(Remover { child, pipe }) => {
+        Some(Remover { child, pipe, .. }) => {
             drop(pipe);
             let _ = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
         }
@@ -177,17 +182,19 @@ pub fn settle() {
 }
 
 /// The child. Reads which files are kept, and whom they are shared with, until the parent ends, and removes the others.
-fn wait_and_remove(mut pipe: File, files: &mut [Unfinished]) {
+fn wait_and_remove(mut pipe: File, mut answers: File, files: &mut [Unfinished]) {
     let folders = files.iter().filter_map(|file| file.place.as_ref());
     let folders = folders.map(|(folder, _)| folder.as_raw_fd());
     let fds = files.iter().map(|file| file.fd).chain(folders);
-    close_all_except(&fds.chain([pipe.as_raw_fd()]).collect::<Vec<_>>());
+    let pipes = [pipe.as_raw_fd(), answers.as_raw_fd()];
+    close_all_except(&fds.chain(pipes).collect::<Vec<_>>());
     let (mut number, mut bits) = ([0; 4], [0; 4]);
     while pipe.read_exact(&mut number).and_then(|()| pipe.read_exact(&mut bits)).is_ok() {
         let Some(file) = files.get_mut(u32::from_ne_bytes(number) as usize) else { continue };
         let bits = u32::from_ne_bytes(bits);
         if bits != KEEP {
             file.share(bits);
+            let _ = answers.write_all(&[0]);
             continue;
         }
         // The lock of a file that is kept ends with the parent.
@@ -299,6 +306,8 @@ impl Unfinished {
 struct Remover {
     child: Pid,
     pipe: File,
+    /// Has a byte for each file that was shared.
+    answers: File,
 }
 
 impl Remover {
@@ -309,6 +318,12 @@ impl Remover {
         let bytes: Vec<_> = bytes.into_iter().flat_map(u32::to_ne_bytes).collect();
         // A pipe takes a short message whole. A child that is gone removes nothing.
         let _ = self.pipe.write_all(&bytes);
+    }
+
+    /// Waits until a file is shared: a mode that changes while the file is read back is a change of the file.
+    fn wait(&mut self) {
+        // The pipe of a child that is gone ends.
+        let _ = self.answers.read_exact(&mut [0]);
     }
 }
 

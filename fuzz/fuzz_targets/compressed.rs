@@ -51,10 +51,8 @@ fuzz_target!(|input: Input| {
     };
     let all = (which < 128).then_some((0, 1 << 26));
     let mut failure = None;
-    for (at, length) in reads
-        .into_iter()
-        .map(|(at, length)| (u64::from(at), u64::from(length)))
-        .chain(all)
+    for (at, length) in
+        reads.into_iter().map(|(at, length)| (u64::from(at), u64::from(length))).chain(all)
     {
         let at = at.min(image.size());
         let length = length.min(image.size() - at);

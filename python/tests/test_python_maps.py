@@ -572,3 +572,11 @@ def test_wrong_indexes(tmp_path):
     with pytest.raises(ValueError, match="use lines"):
         blkhash.Map(tmp_path / "map").export(tmp_path / "new", "zip")
     assert not (tmp_path / "new").exists()
+
+
+def test_no_file_in_the_folder_of_devices(tmp_path):
+    """A typo in the name of a device makes no file there."""
+    (tmp_path / "disk").write_bytes(b"x" * 512)
+    with pytest.raises(blkhash.Error, match="is no device"):
+        blkhash.create_map(tmp_path / "disk", "/dev/blkhash-no-such-device")
+    assert not os.path.exists("/dev/blkhash-no-such-device")

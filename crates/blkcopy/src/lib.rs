@@ -22,7 +22,7 @@ mod zeros;
 
 pub use copied::{Amounts, Copied};
 pub use copy::{Copy, Verify, Written};
-pub use delta::{Apply, Sent, is_delta, send_delta};
+pub use delta::{Apply, Sent, send_delta};
 #[cfg(feature = "nbd")]
 pub use destination::Export;
 pub use destination::{Destination, Local, Syncer, Zeroing};

@@ -49,14 +49,18 @@ impl Compression {
     /// Returns the compression that the end of a name stands for.
     pub fn of_name(name: &Path) -> Option<Self> {
         let extension = name.extension()?;
-        let is = |known: &[&str]| known.iter().any(|it| extension.eq_ignore_ascii_case(it));
-        match () {
-            () if is(&["gz", "bgz"]) => Some(Self::Gzip),
-            () if is(&["xz"]) => Some(Self::Xz),
-            () if is(&["zst", "zstd"]) => Some(Self::Zstd),
-            () if is(&["bz2"]) => Some(Self::Bzip2),
-            () if is(&["lz4"]) => Some(Self::Lz4),
-            () => None,
+        let is = |it: &Self| it.extensions().iter().any(|it| extension.eq_ignore_ascii_case(it));
+        Self::ALL.iter().copied().find(is)
+    }
+
+    /// Returns the ends of the names of such files, in lower case and without the dot.
+    pub(crate) const fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Gzip => &["gz", "bgz"],
+            Self::Xz => &["xz"],
+            Self::Zstd => &["zst", "zstd"],
+            Self::Bzip2 => &["bz2"],
+            Self::Lz4 => &["lz4"],
         }
     }
 

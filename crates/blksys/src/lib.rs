@@ -56,8 +56,8 @@ mod bsd;
 
 pub use self::file_systems::FileSystem;
 pub use self::posix::{
-    is_among_devices, is_executable, is_of_bytes, poll, seek_data, seek_hole, stored,
-    wait_for_writes,
+    AMONG_DEVICES, is_among_devices, is_executable, is_of_bytes, poll, seek_data, seek_hole,
+    stored, wait_for_writes,
 };
 pub use self::signal::is_ignored;
 pub use self::stamps::{NodeType, Stamp};

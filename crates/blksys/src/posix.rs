@@ -79,6 +79,9 @@ pub fn is_executable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
 }
 
+/// The reason not to create a file that [`is_among_devices`].
+pub const AMONG_DEVICES: &str = "is no device: a new file in /dev would be in memory";
+
 /// Returns whether the file that `path` leads to, which need not exist, lies in the folder of devices: at any depth, but not on
 /// another file system within it, such as `/dev/shm`. A regular file there is in memory, and none is expected.
 pub fn is_among_devices(path: &Path) -> bool {

@@ -13,8 +13,3 @@ pub use self::apply::Apply;
 pub(crate) use self::differing::Differing;
 pub(crate) use self::format::{Header, Kind, Record};
 pub use self::send::{Sent, send_delta};
-
-/// Returns whether a file with these first bytes is a delta, as [`Apply`] reads it.
-pub fn is_delta(head: &[u8]) -> bool {
-    head.starts_with(&format::MAGIC)
-}

@@ -149,12 +149,8 @@ const fn image(
     FileKind { noun, role: Role::Image(format), extensions, signatures: &[], way: Way::None }
 }
 
-const fn compressed(
-    noun: &'static str,
-    compression: Compression,
-    extensions: &'static [&'static str],
-) -> FileKind {
-    let role = Role::Compressed(compression);
+const fn compressed(noun: &'static str, compression: Compression) -> FileKind {
+    let (role, extensions) = (Role::Compressed(compression), compression.extensions());
     FileKind { noun, role, extensions, signatures: &[], way: Way::Compression(compression) }
 }
 
@@ -194,11 +190,11 @@ static KINDS: [FileKind; 56] = [
     image("a bochs image", Format::Bochs, &["bochs"]),
     image("a cloop image", Format::Cloop, &["cloop"]),
     image("a dmg image", Format::Dmg, &["dmg"]),
-    compressed("a gzip file", Compression::Gzip, &["gz", "bgz"]),
-    compressed("an xz file", Compression::Xz, &["xz"]),
-    compressed("a zstd file", Compression::Zstd, &["zst", "zstd"]),
-    compressed("a bzip2 file", Compression::Bzip2, &["bz2"]),
-    compressed("an lz4 file", Compression::Lz4, &["lz4"]),
+    compressed("a gzip file", Compression::Gzip),
+    compressed("an xz file", Compression::Xz),
+    compressed("a zstd file", Compression::Zstd),
+    compressed("a bzip2 file", Compression::Bzip2),
+    compressed("an lz4 file", Compression::Lz4),
     other("an lzip file", &["lz"], &[Bytes(b"LZIP\x01")], Way::Pipe("lzip -dc FILE")),
     other("an lzop file", &["lzo"], &[Bytes(b"\x89LZO\0\r\n\x1a\n")], Way::Pipe("lzop -dc FILE")),
     unseen("an lzma file", &["lzma"], Way::Pipe("xz -dc FILE")),

@@ -13,8 +13,11 @@ use blkimage::{Location, split_member};
 ///
 /// # Errors
 ///
-/// Fails if the file exists or cannot be created.
+/// Fails if the file exists, would be in the folder of devices, or cannot be created.
 pub fn new_file<'a>(path: &Path, files: impl IntoIterator<Item = &'a OsStr>) -> io::Result<File> {
+    if fs::symlink_metadata(path).is_err() && blksys::is_among_devices(path) {
+        return Err(io::Error::other(blksys::AMONG_DEVICES));
+    }
     let sources: Vec<_> = files.into_iter().map(metadata_of).collect();
     // Devices and exports do not say who may read them.
     let modes = sources.iter().map(|it| it.as_ref().map_or(PRIVATE, Metadata::mode));

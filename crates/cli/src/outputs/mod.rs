@@ -71,7 +71,7 @@ pub fn open(
             Named::AfterImage(_) => name.to_owned(),
         };
         if blksys::is_among_devices(&target) {
-            return Err(AMONG_DEVICES.into());
+            return Err(blksys::AMONG_DEVICES.into());
         }
         match create(&target, flags, mode) {
             Ok(opened) => return Ok(opened),
@@ -142,8 +142,6 @@ fn end_of_links(name: &Path) -> Result<PathBuf, Errno> {
 }
 
 const LINK: &str = "is a symbolic link, which is followed only for -o FILE and --map FILE";
-
-const AMONG_DEVICES: &str = "is no device: a new file in /dev would be in memory";
 
 const OTHERS: &str =
     "may be written by users who may not write the image: -o FILE or --map FILE uses it";

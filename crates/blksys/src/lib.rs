@@ -20,6 +20,7 @@ mod before_main;
 #[cfg(all(any(target_os = "linux", target_os = "freebsd"), not(blkhash_portable)))]
 mod direct;
 mod file_systems;
+mod mounts;
 mod posix;
 mod signal;
 mod stamps;
@@ -55,6 +56,7 @@ mod portable;
 mod bsd;
 
 pub use self::file_systems::FileSystem;
+pub use self::mounts::{Mount, mount_of, mounts, unescaped};
 pub use self::posix::{
     AMONG_DEVICES, is_among_devices, is_executable, is_of_bytes, poll, seek_data, seek_hole,
     stored, wait_for_writes,

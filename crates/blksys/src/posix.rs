@@ -102,16 +102,10 @@ pub fn is_among_devices(path: &Path) -> bool {
 
 /// Returns whether the file system with this number is that of devices, as Linux tells. It may be mounted at another place.
 fn is_devtmpfs(device: u64) -> bool {
-    let lines = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    lines.lines().any(|line| {
-        let number = line.split(' ').nth(2).and_then(|number| number.split_once(':'));
-        let number =
-            number.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-        let kind = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').next());
-        #[allow(clippy::unnecessary_cast, reason = "the type differs between systems")]
-        let is_own = |(major, minor)| rustix::fs::makedev(major, minor) as u64 == device;
-        kind == Some("devtmpfs") && number.is_some_and(is_own)
-    })
+    let mounts = crate::mounts().unwrap_or_default();
+    #[allow(clippy::unnecessary_cast, reason = "the type differs between systems")]
+    let is_own = |(major, minor)| rustix::fs::makedev(major, minor) as u64 == device;
+    mounts.iter().any(|mount| mount.kind == "devtmpfs" && is_own(mount.device))
 }
 
 const DEVICES: &str = "/dev";

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use blksys::{Mount, unescaped};
+
 /// A mounted overlay.
 #[derive(Clone, Debug)]
 pub struct Overlay {
@@ -12,23 +14,22 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// Takes the folder of the overlay that is mounted, and the options, as in mountinfo.
-    pub fn new(root: &Path, options: &str) -> Self {
-        let options = options.split(',').filter_map(|option| option.split_once('='));
+    /// Takes a mount of an overlay.
+    pub fn new(mount: &Mount) -> Self {
         let mut layers = Vec::new();
-        for (name, value) in options {
-            match name {
-                "upperdir" => layers.insert(0, path(unescaped(value))),
-                "lowerdir" => {
-                    layers.extend(unescaped_colons(&unescaped(value)).into_iter().map(path));
-                }
-                "lowerdir+" | "datadir+" => layers.push(path(unescaped(value))),
+        for option in mount.options.split(|byte| *byte == b',') {
+            let Some(at) = option.iter().position(|byte| *byte == b'=') else { continue };
+            let value = unescaped(&option[at + 1..]);
+            match &option[..at] {
+                b"upperdir" => layers.insert(0, path(value)),
+                b"lowerdir" => layers.extend(unescaped_colons(&value).into_iter().map(path)),
+                b"lowerdir+" | b"datadir+" => layers.push(path(value)),
                 _ => {}
             }
         }
         // Nothing tells what another path begins at.
         layers.retain(|layer| layer.is_absolute());
-        let root = root.strip_prefix("/").unwrap_or(root);
+        let root = mount.root.strip_prefix("/").unwrap_or(&mount.root);
         Self { layers: layers.into_iter().map(|layer| layer.join(root)).collect() }
     }
 
@@ -36,27 +37,6 @@ impl Overlay {
     pub fn real(&self, name: &Path) -> Option<PathBuf> {
         self.layers.iter().map(|layer| layer.join(name)).find(|path| path.is_file())
     }
-}
-
-/// Decodes spaces and similar characters, which are octal numbers after a backslash.
-pub fn unescaped(field: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let digits = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match byte.filter(|_| first == b'\\') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    bytes
 }
 
 fn path(bytes: Vec<u8>) -> PathBuf {
@@ -96,7 +76,18 @@ mod tests {
         let options = format!(
             "rw,lowerdir={place}/low\\134:1:{place}/low\\0402,upperdir={place}/up,workdir={place}/w"
         );
-        let overlay = Overlay::new(Path::new("/"), &options);
+        let overlay = |root: &str| {
+            Overlay::new(&Mount {
+                device: (0, 50),
+                root: root.into(),
+                place: "/merged".into(),
+                kind: "overlay".into(),
+                source: "overlay".into(),
+                options: options.clone().into_bytes(),
+            })
+        };
+        let bound = overlay("/sub");
+        let overlay = overlay("/");
         assert_eq!(overlay.layers, [at("up"), at("low:1"), at("low 2")]);
         let real = |name: &str| overlay.real(Path::new(name));
         fs::write(at("low 2/sub/x"), "").unwrap();
@@ -105,7 +96,6 @@ mod tests {
         fs::create_dir(at("up/sub")).unwrap();
         fs::write(at("up/sub/x"), "").unwrap();
         assert_eq!(real("sub/x"), Some(at("up/sub/x")));
-        let bound = Overlay::new(Path::new("/sub"), &options);
         assert_eq!(bound.real(Path::new("x")), Some(at("up/sub/x")));
     }
 }

@@ -8,9 +8,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use blkimage::Identity;
+use blksys::Mount;
 use rustix::fs::makedev;
 
-use super::overlay::{Overlay, unescaped};
+use super::overlay::Overlay;
 
 /// The devices and mounts of this host.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +19,7 @@ pub struct System {
     beneath: HashMap<u64, Vec<Beneath>>,
     /// Names of disks and of their partitions, which have that of the disk.
     names: HashMap<u64, String>,
-    /// Places of mounts in the order in which they were made, with those of overlays.
-    mounts: Vec<(PathBuf, Option<Overlay>)>,
+    mounts: Vec<Mount>,
     mounted: Vec<Identity>,
 }
 
@@ -49,9 +49,13 @@ impl System {
         for disk in folders(Path::new("/sys/block")) {
             system.add_device(&disk, None);
         }
-        let lines = fs::read("/proc/self/mountinfo").unwrap_or_default();
-        for line in lines.split(|byte| *byte == b'\n') {
-            system.add_mount(line);
+        system.mounts = blksys::mounts().unwrap_or_default();
+        for mount in &system.mounts {
+            // A btrfs has a number of its own.
+            let named = mount.source.starts_with("/dev").then(|| Identity::of(&mount.source));
+            let (major, minor) = mount.device;
+            let device = Identity::Device(makedev(major, minor) as _);
+            system.mounted.extend([Some(device), named.flatten()].into_iter().flatten());
         }
         for devices in folders(Path::new("/sys/fs/btrfs")) {
             let devices = folders(&devices.join("devices"));
@@ -73,10 +77,8 @@ impl System {
     /// Returns the file of a layer that holds the content of the file at `path`, if that is on an overlay. Links in `path` were
     /// followed.
     pub fn beneath_overlay(&self, path: &Path) -> Option<PathBuf> {
-        // The last mount at a place covers the others, and one within it covers a part of it.
-        let at = self.mounts.iter().filter(|(place, _)| path.starts_with(place));
-        let (place, overlay) = at.max_by_key(|(place, _)| place.as_os_str().len())?;
-        overlay.as_ref()?.real(path.strip_prefix(place).ok()?)
+        let mount = blksys::mount_of(&self.mounts, path).filter(|it| it.kind == "overlay")?;
+        Overlay::new(mount).real(path.strip_prefix(&mount.place).ok()?)
     }
 
     /// Returns the devices with mounted file systems, and their names.
@@ -113,26 +115,6 @@ impl System {
             parts.for_each(|part| self.add_device(&part, Some((own, &name))));
         }
         self.names.insert(own, name);
-    }
-
-    fn add_mount(&mut self, line: &[u8]) {
-        let Ok(line) = std::str::from_utf8(line) else { return };
-        let Some((before, after)) = line.split_once(" - ") else { return };
-        let before: Vec<&str> = before.split(' ').collect();
-        let after: Vec<&str> = after.split(' ').collect();
-        let (&[_, _, device, root, place, ..], &[kind, source, ..]) = (&*before, &*after) else {
-            return;
-        };
-        let place = PathBuf::from(std::ffi::OsString::from_vec(unescaped(place)));
-        let overlay = (kind == "overlay").then(|| {
-            let root = PathBuf::from(std::ffi::OsString::from_vec(unescaped(root)));
-            Overlay::new(&root, after.get(2).copied().unwrap_or_default())
-        });
-        self.mounts.push((place, overlay));
-        // A btrfs has a number of its own.
-        let named = source.starts_with("/dev/").then(|| Identity::of(Path::new(source)));
-        let found = [parse_number(device).map(Identity::Device), named.flatten()];
-        self.mounted.extend(found.into_iter().flatten());
     }
 }
 

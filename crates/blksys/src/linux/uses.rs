@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::stamp_of;
+use crate::mounts::{Mount, mounts_in, unescaped};
 use crate::stamps::NodeType;
 use crate::uses::Uses;
 
@@ -43,7 +44,7 @@ enum Relation {
     Above,
 }
 
-struct Mount {
+struct Mounted {
     numbers: Vec<(u32, u32)>,
     place: String,
     is_btrfs: bool,
@@ -173,7 +174,7 @@ impl System {
     }
 
     /// Returns the mounts of a device: whether it is writable, and where.
-    fn mounts_of(&self, member: &Member, mounts: &[Mount]) -> Vec<(bool, String)> {
+    fn mounts_of(&self, member: &Member, mounts: &[Mounted]) -> Vec<(bool, String)> {
         let mut found: Vec<(bool, String)> = Vec::new();
         let mut numbers = vec![member.number];
         let mut is_mounted =
@@ -200,9 +201,8 @@ impl System {
         found
     }
 
-    fn mounts(&self) -> Option<Vec<Mount>> {
-        let lines = fs::read(&self.mounts).ok()?;
-        Some(lines.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect())
+    fn mounts(&self) -> Option<Vec<Mounted>> {
+        Some(mounts_in(&self.mounts).ok()?.iter().map(Mounted::new).collect())
     }
 
     fn swaps(&self) -> Vec<PathBuf> {
@@ -228,25 +228,19 @@ impl Member {
     }
 }
 
-impl Mount {
-    /// Parses a line of mountinfo.
-    fn parse(line: &[u8]) -> Option<Self> {
-        let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-        let end = fields.iter().position(|field| *field == b"-")?;
-        let number = number(fields.get(2)?)?;
-        let place = String::from_utf8_lossy(&unescaped(fields.get(4)?)).into_owned();
-        let kind = *fields.get(end + 1)?;
-        let source = unescaped(fields.get(end + 2)?);
-        let options = fields.get(end + 3)?;
-        let is_writable = options.split(|byte| *byte == b',').next() == Some(b"rw");
-        let mut numbers = vec![number];
+impl Mounted {
+    fn new(mount: &Mount) -> Self {
+        let source = mount.source.as_os_str().as_bytes();
+        let mut numbers = vec![mount.device];
         // Some file systems have an anonymous device number, and some of those have several devices.
-        if number.0 == 0 && source.starts_with(b"/dev/") {
+        if mount.device.0 == 0 && source.starts_with(b"/dev/") {
             let devices = source.split(|byte| *byte == b':');
             let found = devices.filter_map(|name| stamp_of(&path_of_line(name)).ok());
             numbers = found.map(|stamp| stamp.device).filter(|it| *it != (0, 0)).collect();
         }
-        Some(Self { numbers, place, is_btrfs: kind == b"btrfs", is_writable })
+        let is_writable = mount.options.split(|byte| *byte == b',').next() == Some(b"rw");
+        let place = mount.place.to_string_lossy().into_owned();
+        Self { numbers, place, is_btrfs: mount.kind == "btrfs", is_writable }
     }
 }
 
@@ -289,27 +283,6 @@ fn number_of(folder: &Path) -> Option<(u32, u32)> {
 fn number(text: &[u8]) -> Option<(u32, u32)> {
     let (major, minor) = std::str::from_utf8(text).ok()?.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
-}
-
-/// Decodes spaces and similar characters, which are octal numbers after a backslash.
-fn unescaped(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, tail)) = rest.split_first() {
-        let number = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        let number = number.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match number.filter(|_| first == b'\\') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    bytes
 }
 
 /// Returns the path on a line of the kernel.

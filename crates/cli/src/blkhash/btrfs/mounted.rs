@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use blkimage::is_layout;
+use blksys::Mount;
 
 use crate::quote;
 
@@ -33,7 +34,7 @@ impl Mounted {
 /// Returns the device of the mounted btrfs that holds the file `path`, if there is one.
 pub fn below(path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).ok().filter(|path| path.is_file())?;
-    source_of(&fs::read("/proc/self/mountinfo").ok()?, &path)
+    source_of(&blksys::mounts().ok()?, &path)
 }
 
 /// Finds the mounted file system of the folder `path`. Returns `None` if `path` is not a folder, or one that
@@ -45,7 +46,7 @@ pub fn below(path: &Path) -> Option<PathBuf> {
 pub fn find(path: &Path) -> Option<Result<Mounted, String>> {
     (path.is_dir() && !is_layout(path)).then(|| {
         let path = fs::canonicalize(path).map_err(|error| error.to_string())?;
-        let mounts = fs::read("/proc/self/mountinfo").map_err(|error| error.to_string())?;
+        let mounts = blksys::mounts().map_err(|error| error.to_string())?;
         let source =
             source_of(&mounts, &path).ok_or("is a folder, and not of a btrfs file system")?;
         let device = fs::canonicalize(&source).unwrap_or(source);
@@ -54,46 +55,10 @@ pub fn find(path: &Path) -> Option<Result<Mounted, String>> {
     })
 }
 
-/// Returns the device of the btrfs that contains `path`, according to the list of mounts.
-fn source_of(mounts: &[u8], path: &Path) -> Option<PathBuf> {
-    let mut best: Option<(usize, bool, PathBuf)> = None;
-    for line in mounts.split(|byte| *byte == b'\n') {
-        let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-        let Some(end) = fields.iter().position(|field| *field == b"-") else { continue };
-        let (Some(place), Some(kind), Some(source)) =
-            (fields.get(4), fields.get(end + 1), fields.get(end + 2))
-        else {
-            continue;
-        };
-        let place = unescaped(place);
-        let depth = place.components().count();
-        // The last of several mounts on one folder hides the others.
-        if path.starts_with(&place) && best.as_ref().is_none_or(|(known, ..)| depth >= *known) {
-            best = Some((depth, *kind == b"btrfs", unescaped(source)));
-        }
-    }
-    best.filter(|(_, is_btrfs, _)| *is_btrfs).map(|(.., source)| source)
-}
-
-/// Decodes the octal escapes of mountinfo, such as `\040` for a space.
-fn unescaped(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, tail)) = rest.split_first() {
-        let number = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        let number = number.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match number.filter(|_| first == b'\\') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    OsString::from_vec(bytes).into()
+/// Returns the device of the btrfs that contains `path`, whose links were followed.
+fn source_of(mounts: &[Mount], path: &Path) -> Option<PathBuf> {
+    let mount = blksys::mount_of(mounts, path)?;
+    (mount.kind == "btrfs").then(|| mount.source.clone())
 }
 
 fn from_sysfs(device: &std::ffi::OsStr) -> Option<Mounted> {
@@ -150,22 +115,6 @@ const MODULES: [(&str, &str); 2] =
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mounts() {
-        let mounts = b"\
-22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
-30 22 0:40 / /mnt/a\\040b rw - btrfs /dev/loop0 rw,space_cache=v2
-31 22 0:41 /sub /home rw shared:3 master:1 - btrfs /dev/mapper/x\\134y rw
-32 31 0:42 / /home/tmp rw - tmpfs tmpfs rw
-nonsense
-";
-        let source = |path: &str| source_of(mounts, Path::new(path));
-        assert_eq!(source("/mnt/a b/c"), Some("/dev/loop0".into()));
-        assert_eq!(source("/home/user"), Some("/dev/mapper/x\\y".into()));
-        assert_eq!(source("/home/tmp/file"), None);
-        assert_eq!(source("/homely"), None);
-    }
 
     #[test]
     fn only_generic_drivers_with_an_alternative_give_advice() {

@@ -334,8 +334,8 @@ def test_item(image, name):
         for block in image.blocks.values()
         if block.owner == tree and not block.level
         for index, (key, content) in enumerate(block.items())
-        # The first key is also in the parent.
-        if finds(key, content) and (index or edit is not drop)
+        # The first key is also in the parent, and the other items of the last inode are in the next leaf.
+        if finds(key, content) and (edit is not drop or index and (finds is not inode or index < block.count - 1))
     )
     with image.edited(leaf, lambda items: edit(items, index)):
         status, errors, summary = verify(image.path)

@@ -1181,6 +1181,16 @@ def test_a_new_file_is_as_private_as_all_files_of_its_source(disk):
             os.unlink(name)
 
 
+def test_a_mode_that_is_widened_late_is_no_change(disk):
+    """Another process gives the new file its mode, which would change the file while it is read back."""
+    slowly = ["strace", "-f", "-o", "trace", "--trace=fchmod,fsync", "--inject=fchmod:delay_enter=300000"]
+    done = subprocess.run([*slowly, PROGRAM, "disk.raw", "copy"], capture_output=True, timeout=HANG)
+    assert (done.returncode, done.stderr) == (0, b""), done
+    trace = (disk / "trace").read_text()
+    assert 0 < trace.index("(DELAYED)") < trace.index("fsync("), trace
+    assert stat.S_IMODE(os.stat("copy").st_mode) == stat.S_IMODE(os.stat("disk.raw").st_mode) & ~0o022
+
+
 def interrupt(*args, name, signal=signals.SIGINT, pause=0):
     """Interrupts a copy from a pipe or a slow server once the destination is there. Returns its messages."""
     process = subprocess.Popen(

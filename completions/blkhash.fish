@@ -226,6 +226,7 @@ complete -c blkhash -n '__blkhash_at blkhash map show' -l id -d 'Print only the 
 complete -c blkhash -n '__blkhash_at blkhash map show' -l json -d 'Write one JSON object per line'
 complete -c blkhash -n '__blkhash_at blkhash map show' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash map history' -l range -r -f -d 'Only the blocks with these bytes, such as 1G-2G, and the states that changed one of them'
+complete -c blkhash -n '__blkhash_at blkhash map history' -l key-file -r -F -d 'Check the seals with the key in FILE'
 complete -c blkhash -n '__blkhash_at blkhash map history' -l json -d 'Write one JSON object per line'
 complete -c blkhash -n '__blkhash_at blkhash map history' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash map check' -l key-file -r -F -d 'Check the seal with the key in FILE'

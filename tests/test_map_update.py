@@ -65,6 +65,13 @@ def random_writes(rng, size, count, unit=512):
     return commands
 
 
+def test_bitmaps_of_an_export_have_no_list(disk, servers):
+    server = servers.qemu_nbd(disk, "--bitmap=b", fmt="qcow2")
+    assert b"qemu:dirty-bitmap:b" in images.run("nbdinfo", "--list", server.uri())
+    fails(2, "'nbdinfo --list URI' names them, and --bitmap NAME", "bitmaps", server.uri())
+    run("changes", "--bitmap", "b", server.uri())
+
+
 def write(rng, image, commands):
     """Writes with qemu-io, directly or through qemu-nbd, which keep the bitmaps of the image up to date."""
     if not commands:
@@ -435,6 +442,9 @@ def test_history(workdir, seed):
     if seed % 2:
         (workdir / "key").write_bytes(bytes(range(32)))
         run("seal", "--key-file", "key", "m.blkmap")
+        assert run("history", "--key-file", "key", "m.blkmap") == run("history", "m.blkmap")
+        (workdir / "other").write_bytes(bytes(32))
+        fails(2, "is sealed with another key", "history", "--key-file", "other", "m.blkmap")
     for first, end in [(0, None), (MIB, 3 * MIB), (5 * BLOCK + 1, 5 * BLOCK + 2)]:
         shown = run("history", "--json", *(["--range", f"{first}-{end}"] if end else []), "m.blkmap")
         states = {state["sequence"]: state for state in map(json.loads, shown.splitlines())}

@@ -238,6 +238,25 @@ def test_opening_is_shown(blksum, workdir):
             )
 
 
+@pytest.mark.parametrize("options", [[], ["-c"]])
+def test_a_terminal_as_input_is_told(blksum, workdir, options):
+    """It is read to its first end, not to another one behind that."""
+    keys, slave = os.openpty()
+    typed = b"k" * 511 + b"\n"
+    with subprocess.Popen([blksum.path, *options], stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        note = process.stderr.readline()
+        os.write(keys, typed + b"\x04")
+        stdout, stderr = process.communicate(timeout=HANG)
+    assert note == b"blksum: note: standard input is a terminal, and is read until Ctrl-D\n"
+    assert process.returncode == len(options)
+    if options:
+        assert b"no properly formatted checksum lines" in stderr
+    else:
+        assert (stdout.decode(), stderr) == (f"{blkhash.checksum(typed).hex()}  -\n", b"")
+    os.close(keys)
+    os.close(slave)
+
+
 def test_work_that_is_done_at_once_shows_nothing(blksum, workdir):
     imagespec.write("100k:A", "disk")
     started = time.monotonic()

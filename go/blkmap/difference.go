@@ -14,6 +14,8 @@ const (
 	LeftOnly Kind = "left-only"
 	// RightOnly is what only the right image has.
 	RightOnly Kind = "right-only"
+	// Unreadable blocks could not be read.
+	Unreadable Kind = "unreadable"
 )
 
 // A Difference is a run of neighbouring blocks that differ in one way, or are unknown. It is as long as possible.

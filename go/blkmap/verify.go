@@ -13,8 +13,9 @@ import (
 
 // Verify compares an image of size bytes in r with the map, which is the left side, and returns the differences in
 // order. The image is read and hashed in parallel, and zeros in extents, which may be nil, are not read. Blocks that
-// the map does not know are not read either, and are differences of the kind [Unknown]. If the sizes differ, the last
-// difference is what only the larger image has.
+// the map does not know are not read either, and are differences of the kind [Unknown]. Those whose reading fails with
+// [ErrUnreadable] or [syscall.EIO] are of the kind [Unreadable], and other errors end the pass. If the sizes differ, the
+// last difference is what only the larger image has.
 //
 // Options are those of [blkhash.Sum], with a progress of bytes, without a sink. The error, if there is one, is the last
 // item, such as the cause of the end of ctx.
@@ -63,7 +64,8 @@ func (m *Map) verify(ctx context.Context, r io.ReaderAt, size int64, extents blk
 	}
 	p := m.header.Parameters
 	blockSize := int64(p.BlockSize)
-	a := &against{m: m, blocks: blocks, size: size}
+	image := &readAround{ctx: ctx, reader: r, blockSize: blockSize}
+	a := &against{m: m, blocks: blocks, size: size, image: image}
 	a.joiner = joiner{blockSize: blockSize, size: max(size, m.ImageSize()), emit: func(d Difference) bool {
 		select {
 		case found <- d:
@@ -78,7 +80,7 @@ func (m *Map) verify(ctx context.Context, r io.ReaderAt, size int64, extents blk
 		end = m.Blocks() * blockSize
 	}
 	extents = m.withoutUnknown(window(extents, size, 0, end), end)
-	err = blkhash.BlockDigests(ctx, r, end, extents, p.Algorithm, p.BlockSize, p.Salt, a, opts...)
+	err = blkhash.BlockDigests(ctx, image, end, extents, p.Algorithm, p.BlockSize, p.Salt, a, opts...)
 	if errors.Is(err, errStopped) && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -97,6 +99,7 @@ type against struct {
 	m      *Map
 	blocks *blocks
 	size   int64 // of the image
+	image  *readAround
 	joiner joiner
 	padded []byte
 	// zero is set if the short last block has only zeros.
@@ -151,8 +154,36 @@ func (a *against) stopped() error {
 	return nil
 }
 
-// compare compares a run of the map with digests of the image, nil for zero blocks.
+// compare compares a run of the map with digests of the image, nil for zero blocks. Those of blocks that could not be
+// read are void.
 func (a *against) compare(r blockRun, digests []byte) {
+	size := int64(a.m.header.digestSize())
+	part := func(first, end int64) (blockRun, []byte) {
+		p, d := r, digests
+		p.first, p.count = first, end-first
+		if r.kind == Data {
+			p.digests = r.digests[(first-r.first)*size : (end-r.first)*size]
+		}
+		if d != nil {
+			d = d[(first-r.first)*size : (end-r.first)*size]
+		}
+		return p, d
+	}
+	first, end := r.first, r.first+r.count
+	for first < end {
+		unreadable := a.image.take(first, end)
+		if unreadable > first {
+			a.compareRead(part(first, unreadable))
+		}
+		if unreadable < end {
+			a.joiner.push(unreadable, 1, Unreadable)
+		}
+		first = unreadable + 1
+	}
+}
+
+// compareRead compares blocks that could be read.
+func (a *against) compareRead(r blockRun, digests []byte) {
 	whole := min(a.size, a.m.ImageSize()) / int64(a.m.header.BlockSize)
 	switch {
 	case r.kind == Unknown:

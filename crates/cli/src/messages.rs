@@ -1,6 +1,7 @@
 //! Messages on standard error.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -48,6 +49,13 @@ pub fn message_of(name: &[u8], text: &str) {
 /// Writes `PROGRAM: NAME: TEXT`, like [`remark`].
 pub fn remark_of(name: &[u8], text: &str) {
     remark(&format!("{}: {text}", quote::name(name)));
+}
+
+/// Says that a command waits for keys, if `file` is a terminal.
+pub fn note_terminal(file: &File) {
+    if file.is_terminal() {
+        remark("note: standard input is a terminal, and is read until Ctrl-D");
+    }
 }
 
 /// Returns the system's description of an error, as C programs print it.

@@ -210,11 +210,12 @@ pub fn file_format_names() -> Vec<&'static str> {
     format_names().into_iter().chain(Compression::names()).collect()
 }
 
-const LARGE_SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M, G, T, P or E";
+const LARGE_SIZE_SYNTAX: &str =
+    "use a number of bytes, or one with K, M, G, T, P or E for powers of 1024";
 /// About 136 years, which can still be added to an `Instant`.
 const MAX_SECONDS: Duration = Duration::from_secs(1 << 32);
 
-const SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M or G";
+const SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M or G for powers of 1024";
 
 #[cfg(test)]
 mod tests {

@@ -258,7 +258,7 @@ fn wrong_command_lines() {
         (
             &["--block-size", "x"],
             "invalid value 'x' for --block-size: use a number of bytes, or one with K, M \
-             or G",
+             or G for powers of 1024",
         ),
         (
             &["-f", "iso"],

@@ -19,7 +19,7 @@ use blksum::{Encoding, Tag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::image::advice;
-use crate::{quote, stdio};
+use crate::{messages, quote, stdio};
 
 /// Check files: those held in memory, then those that are opened in their turn.
 pub struct CheckFiles {
@@ -168,7 +168,9 @@ impl Read for CheckFile {
 fn open(name: &OsStr) -> io::Result<CheckFile> {
     let rest = if name == "-" {
         // As in other programs, a closed standard input fails on reading, not on opening.
-        stdio::stdin().map_or(Rest::Error, Rest::Unread)
+        let stdin = stdio::stdin();
+        stdin.as_ref().ok().inspect(|file| messages::note_terminal(file));
+        stdin.map_or(Rest::Error, Rest::Unread)
     } else {
         match Path::new(name) {
             path if is_appliance(path) => Rest::Appliance(path.to_owned()),

@@ -335,6 +335,10 @@ impl Job<'_> {
         let mut head = Vec::new();
         (&mut content).take(HEAD_SIZE).read_to_end(&mut head).map_err(failed)?;
         open::check_stream(&head, self.name, what, open)?;
+        if (head.len() as u64) < HEAD_SIZE {
+            // A terminal goes on behind its end.
+            content = Box::new(io::empty());
+        }
         self.stream(&head, content)
     }
 

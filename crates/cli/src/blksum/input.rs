@@ -52,6 +52,7 @@ impl<'a> Input<'a> {
 
     fn standard_input() -> io::Result<Self> {
         let file = stdio::stdin()?;
+        messages::note_terminal(&file);
         let metadata = file.metadata()?;
         let kind = metadata.file_type();
         let is_file = kind.is_file() && (metadata.len() > 0 || !has_content(&file)?);

@@ -210,6 +210,10 @@ pub struct History {
     #[arg(long, value_name = "FROM-TO", value_parser = Range::from_str)]
     pub range: Option<Range>,
 
+    /// Check the seals with the key in FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+
     /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,

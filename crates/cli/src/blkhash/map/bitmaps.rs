@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 
-use blkimage::{Bitmap, Image};
+use blkimage::{Bitmap, Image, Location};
 
 use super::args::Bitmaps;
 use crate::image;
@@ -32,7 +32,12 @@ pub fn run(args: &Bitmaps) -> Result<Outcome, Failure> {
 
 fn describe(args: &Bitmaps, name: &OsString, image: &Image) -> Result<String, Problem> {
     let bitmaps = image.bitmaps().map_err(|error| Problem::of_image(&error, name))?;
-    let bitmaps = bitmaps.ok_or("has a format without bitmaps that can be read")?;
+    let bitmaps = bitmaps.ok_or_else(|| match Location::new(name).is_uri() {
+        true => Problem::new("is an export, whose bitmaps have no list here").with_hint(
+            "'nbdinfo --list URI' names them, and --bitmap NAME reads qemu:dirty-bitmap:NAME",
+        ),
+        false => Problem::new("has a format without bitmaps that can be read"),
+    })?;
     image.check_digests().map_err(|error| Problem::of_image(&error, name))?;
     let mut text = String::new();
     if !args.json {

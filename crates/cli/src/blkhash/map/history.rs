@@ -18,9 +18,14 @@ use crate::stdio::Stdout;
 
 /// Prints the history of the map on the command line.
 pub fn run(args: &args::History) -> Result<Outcome, Failure> {
+    let key = open::key(args.key_file.as_deref()).map_err(Failure::usage)?;
     let map = open::open(&args.map);
     confine_to_open_files();
-    let map = match map {
+    let checked = map.and_then(|map| match &key {
+        Some(key) => map.check_seals(key).map(|()| map),
+        None => Ok(map),
+    });
+    let map = match checked {
         Ok(map) => map,
         Err(error) => return Ok(Problem::from(error).report(&args.map)),
     };

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shlex
 import struct
 import subprocess
@@ -635,6 +636,25 @@ def test_metadata_of_openwrt(blksum, blkhash, workdir):
         assert (result.returncode, result.stdout) == (1, b""), behind[:20]
         assert way % len(stored) in result.stderr, (behind[:20], result.stderr)
     assert values(blksum, "-f", "raw", input=subprocess.run(["gzip", "-dc", "behind"], stdout=subprocess.PIPE).stdout) == expected
+
+
+@pytest.mark.parametrize("command", ["bgzip -l 1 -c FILE", "xz -0 -T2 --block-size=256KiB -c FILE"])
+def test_damage_is_named_by_its_place_in_the_file(blksum, workdir, command):
+    """Also where each part is decoded on its own."""
+    (workdir / "disk").write_bytes(random.Random(5).randbytes(20 << 16) + bytes(1000))
+    stored = bytearray(compress(command, "disk"))
+    named = 0
+    for at in range(1000, len(stored), len(stored) // 9):
+        stored[at] ^= 0x41
+        (workdir / "damaged").write_bytes(stored)
+        stored[at] ^= 0x41
+        result = blksum("-f", command.split()[0].replace("bgzip", "gzip"), "damaged")
+        assert (result.returncode, result.stdout) == (1, b""), (at, result)
+        if place := re.search(rb" near byte (\d+) of", result.stderr):
+            # Decoders take more at once, and find damage at the end of their part.
+            assert abs(int(place[1]) - at) < 600_000, (at, result.stderr)
+            named += at > 700_000
+    assert named, result.stderr
 
 
 def test_padding(blksum, workdir):

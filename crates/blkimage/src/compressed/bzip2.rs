@@ -362,7 +362,7 @@ struct Parts<R> {
 
 impl<R: Read> Parts<R> {
     fn new(reader: R) -> Self {
-        let (bits, input) = (Bits::default(), Input::new(reader));
+        let (bits, input) = (Bits::default(), Input::new(reader, 0));
         Self { input, bits, level: None, has_begun: false, is_over: false }
     }
 

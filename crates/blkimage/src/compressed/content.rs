@@ -274,11 +274,12 @@ impl Content {
         match &unit.blocks {
             Some(blocks) => {
                 let stream = xz::stream_of(storage, unit.stored.clone(), blocks);
-                decoder(self.compression, stream, self.max_memory, is_last)
+                let start = unit.stored.start.saturating_sub(xz::HEADER);
+                decoder(self.compression, stream, start, self.max_memory, is_last)
             }
             None => {
                 let stored = Bytes { storage, range: unit.stored.clone() };
-                decoder(self.compression, stored, self.max_memory, is_last)
+                decoder(self.compression, stored, unit.stored.start, self.max_memory, is_last)
             }
         }
     }

@@ -8,21 +8,22 @@ use super::{bzip2, gzip, input, lz4, xz, zstd};
 use crate::compression::Compression;
 use crate::storage::Storage;
 
-/// Returns a reader of the content that `reader` has compressed. It fails where the stream is damaged, ends early or is
+/// Returns a reader of the content that `reader` has compressed, whose bytes begin at `start` in the file. It fails where the stream is damaged, ends early or is
 /// followed by other bytes, and if it asks for a dictionary or window of more than `max_memory` bytes. `is_last` is whether the file
 /// ends there, so that padding may follow.
 pub(super) fn decoder<'a>(
     compression: Compression,
     reader: impl Read + Send + 'a,
+    start: u64,
     max_memory: u64,
     is_last: bool,
 ) -> io::Result<Box<dyn Read + Send + 'a>> {
     Ok(match compression {
-        Compression::Gzip => Box::new(gzip::Gzip::new(reader, is_last)),
-        Compression::Xz => Box::new(xz::Xz::new(reader, max_memory)?),
-        Compression::Zstd => Box::new(zstd::Zstd::new(reader, max_memory)?),
+        Compression::Gzip => Box::new(gzip::Gzip::new(reader, start, is_last)),
+        Compression::Xz => Box::new(xz::Xz::new(reader, start, max_memory)?),
+        Compression::Zstd => Box::new(zstd::Zstd::new(reader, start, max_memory)?),
         Compression::Bzip2 => Box::new(bzip2::Bzip2::new(reader, max_memory)),
-        Compression::Lz4 => Box::new(lz4::Lz4::new(reader)?),
+        Compression::Lz4 => Box::new(lz4::Lz4::new(reader, start)?),
     })
 }
 

@@ -25,9 +25,9 @@ enum Place {
 }
 
 impl<R: Read> Gzip<R> {
-    pub fn new(reader: R, takes_padding: bool) -> Self {
+    pub fn new(reader: R, start: u64, takes_padding: bool) -> Self {
         Self {
-            input: Input::new(reader),
+            input: Input::new(reader, start),
             inflate: Decompress::new_gzip(WINDOW_BITS),
             place: Place::Member,
             takes_padding,

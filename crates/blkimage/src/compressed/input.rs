@@ -7,14 +7,15 @@ pub(super) struct Input<R> {
     reader: R,
     buffer: Box<[u8]>,
     range: std::ops::Range<usize>,
-    /// Number of bytes that were consumed.
+    /// Offset in the compressed file of the next byte that is consumed.
     position: u64,
 }
 
 impl<R: Read> Input<R> {
-    pub fn new(reader: R) -> Self {
+    /// Creates a reader of bytes that begin at `start` in the compressed file.
+    pub fn new(reader: R, start: u64) -> Self {
         let buffer = vec![0; BUFFER_SIZE].into_boxed_slice();
-        Self { reader, buffer, range: 0..0, position: 0 }
+        Self { reader, buffer, range: 0..0, position: start }
     }
 
     /// Returns bytes that were not consumed, reading some if there are none. Empty at the end.

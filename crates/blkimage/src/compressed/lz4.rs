@@ -26,9 +26,9 @@ pub(super) struct Lz4<R> {
 }
 
 impl<R: Read> Lz4<R> {
-    pub fn new(reader: R) -> io::Result<Self> {
+    pub fn new(reader: R, start: u64) -> io::Result<Self> {
         let context = Context::new()?;
-        Ok(Self { input: Input::new(reader), context, is_within: false, has_begun: false })
+        Ok(Self { input: Input::new(reader, start), context, is_within: false, has_begun: false })
     }
 }
 

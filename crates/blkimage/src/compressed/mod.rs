@@ -84,7 +84,7 @@ pub(crate) fn content_of_size(
         (None, Some(size)) => Ok(vec![Unit { stored: 0..stored, content: 0..size, blocks: None }]),
         (None, None) => {
             let bytes = Bytes { storage: storage.clone(), range: 0..stored };
-            let decoder = decoder(compression, bytes, limits.max_memory, true)?;
+            let decoder = decoder(compression, bytes, 0, limits.max_memory, true)?;
             let mut reader = Limited::new(decoder, limits.max_content);
             let size = io::copy(&mut reader, &mut io::sink())?;
             Ok(vec![Unit { stored: 0..stored, content: 0..size, blocks: None }])

@@ -39,7 +39,7 @@ impl<'a> Decompressed<'a> {
         name: &Path,
     ) -> io::Result<Self> {
         let limits = Limits::new(options, 0);
-        let reader = decoder(compression, reader, limits.max_memory, true)?;
+        let reader = decoder(compression, reader, 0, limits.max_memory, true)?;
         let reader = Limited::new(reader, limits.max_content);
         let tail = options.format.is_none().then(Tail::default);
         Ok(Self { reader, name: name.into(), compression, tail, file: None })

@@ -20,10 +20,10 @@ pub(super) struct Xz<R> {
 
 impl<R: Read> Xz<R> {
     /// Fails if a stream asks for more memory than `max_memory`.
-    pub fn new(reader: R, max_memory: u64) -> io::Result<Self> {
+    pub fn new(reader: R, start: u64, max_memory: u64) -> io::Result<Self> {
         let stream = Stream::new_stream_decoder(max_memory, CONCATENATED | TELL_UNSUPPORTED_CHECK);
         let stream = stream.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        Ok(Self { input: Input::new(reader), stream, is_over: false })
+        Ok(Self { input: Input::new(reader, start), stream, is_over: false })
     }
 }
 
@@ -182,7 +182,7 @@ struct Index<'a> {
 impl<'a> Index<'a> {
     fn new(storage: &'a dyn Storage, range: Range<u64>) -> io::Result<Self> {
         let (start, end) = (range.start, range.end);
-        let bytes = Input::new(Bytes { storage, range });
+        let bytes = Input::new(Bytes { storage, range }, start);
         let mut index = Self { bytes, start, end, taken: 0, crc: Crc::new(), left: 0 };
         if index.byte()? != 0 {
             return Err(bad_index());
@@ -351,7 +351,7 @@ fn bad_index() -> io::Error {
 
 pub(super) const MAGIC: [u8; 6] = *b"\xfd7zXZ\0";
 /// Length of the header of a stream, and of its footer.
-const HEADER: u64 = 12;
+pub(super) const HEADER: u64 = 12;
 /// Blocks have a header, at least, and something compressed.
 const MIN_BLOCK: u64 = 5;
 const MAX_STREAMS: usize = 1 << 16;

@@ -19,13 +19,13 @@ pub(super) struct Zstd<R> {
 
 impl<R: Read> Zstd<R> {
     /// Fails if a frame asks for a larger window than `max_memory`.
-    pub fn new(reader: R, max_memory: u64) -> io::Result<Self> {
+    pub fn new(reader: R, start: u64, max_memory: u64) -> io::Result<Self> {
         let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
         let log = max_memory.max(1 << MIN_WINDOW_LOG).ilog2().min(MAX_WINDOW_LOG);
         context
             .set_parameter(DParameter::WindowLogMax(log))
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok(Self { input: Input::new(reader), context, is_within: false, has_begun: false })
+        Ok(Self { input: Input::new(reader, start), context, is_within: false, has_begun: false })
     }
 }
 

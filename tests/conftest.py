@@ -19,6 +19,9 @@ sys.path.insert(0, str(ROOT / "reference"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 os.environ["LC_ALL"] = "C"
+# What a user has set for terminals of his own.
+os.environ["TERM"] = "xterm"
+os.environ.pop("NO_COLOR", None)
 
 # Background processes of a script ignore these signals, and all programs of the tests would inherit that.
 for ignored in (signal.SIGINT, signal.SIGHUP):

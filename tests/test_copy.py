@@ -1040,7 +1040,7 @@ def test_a_file_is_not_emptied_for_one_that_does_not_fit(disk):
 def test_a_destination_that_is_removed_meanwhile(disk, servers):
     """A name that leads elsewhere at the end is no copy."""
     (disk / "big.raw").write_bytes(os.urandom(4 * MIB))
-    uri = servers.nbdkit("--filter=delay", "file", "big.raw", "rdelay=300ms").uri()
+    uri = servers.nbdkit("--filter=delay", "file", "big.raw", "rdelay=2").uri()
     process = subprocess.Popen([PROGRAM, uri, "gone"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     while not os.path.exists("gone"):
         pass

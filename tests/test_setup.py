@@ -9,16 +9,20 @@ import subprocess
 
 from conftest import ROOT
 
-# README and CONTRIBUTING name Rust and a C compiler, and a checkout comes by git and is tested by make. Go is optional.
-NEEDED_BEFORE = {"cargo", "rustc", "go", "gcc", "cc", "git", "make"}
+# README and CONTRIBUTING name Rust and a C compiler, and a checkout comes by git and is tested by make. Go is optional. What
+# setup installs comes by apt.
+NEEDED_BEFORE = {"cargo", "rustc", "go", "gcc", "cc", "git", "make", "apt"}
 
 # Words that are names of programs elsewhere. Here they are arguments, keys, or in commands of the docs that no test runs.
-OTHER_WORDS = {"bc", "convert", "docker", "file", "init", "kubectl", "less", "node", "opt", "python", "reboot", "route", "ssh", "zip"}
+OTHER_WORDS = {"bc", "convert", "crc32", "docker", "file", "init", "kubectl", "less", "node", "opt", "python", "reboot", "route", "ssh", "zip"}
+
+# Tests of packages, for which `make test-rest` installs what builds them.
+SETUP, PACKAGING = "scripts/install-test-deps", ("packaging/install-deps", "Makefile")
+OF_PACKAGES = {"test_packages.py", "c_project.py", "roots.py"}
 
 
-def listed():
-    """The programs that setup and packaging look for, and the packages that they install."""
-    names = ("scripts/install-test-deps", "packaging/install-deps", "Makefile")
+def listed(*names):
+    """The programs that these scripts look for, and the packages that they install."""
     text = "".join((ROOT / name).read_text() for name in names)
     pairs = re.findall(r"(?<![\w.+/-])([\w.+-]+):([a-z][a-z0-9.+-]+)(?=[\s;])", text)
     return {program for program, _ in pairs}, {package for _, package in pairs} | set(re.findall(r"packages\+=\(([\w-]+)\)", text))
@@ -32,7 +36,8 @@ def installed():
     found, provided = {}, {}
     for row in rows.splitlines():
         name, essential, priority, depends, provides = row.split("\t")
-        names = {re.match(r"[\w.+-]*", it.strip())[0] for it in re.split(r"[,|]", depends)}
+        # Of alternatives, apt installs the first one.
+        names = {re.match(r"[\w.+-]*", it.strip())[0] for it in depends.split(",")}
         found[name] = essential == "yes" or priority == "required", names
         for virtual in re.findall(r"([\w.+-]+)(?: \([^)]*\))?", provides):
             provided.setdefault(virtual, set()).add(name)
@@ -65,33 +70,40 @@ def owners(words):
 
 
 def started():
-    """The programs of this machine with which a string of a test begins, and where: commands are written in many ways."""
+    """The programs of this machine with which a string of a test begins, and the files: commands are written in many ways."""
     words = {}
     for folder in (ROOT / "tests", ROOT / "python/tests"):
         for path in sorted(folder.glob("*.py")):
+            if path.name == "test_setup.py":
+                continue
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.strip():
-                    words.setdefault(node.value.split()[0], path.name)
+                    words.setdefault(node.value.split()[0], set()).add(path.name)
     for path in sorted((ROOT / "crates").rglob("*.rs")):
         if "tests" in path.as_posix():
             for word in re.findall(r'Command::new\("([\w.+-]+)"\)', path.read_text()):
-                words.setdefault(word, path.name)
+                words.setdefault(word, set()).add(path.name)
     return {word: where for word, where in words.items() if re.fullmatch(r"[\w.+-]+", word) and shutil.which(word)}
 
 
 def test_setup_installs_every_program_that_tests_start():
-    found, _ = installed()
-    programs, packages = listed()
-    brought = closure(packages | {name for name, (minimal, _) in found.items() if minimal})
+    minimal = {name for name, (is_minimal, _) in installed()[0].items() if is_minimal}
     words = started()
     owned = owners(words)
-    others = {word for word in words if owned.get(word) not in brought} - NEEDED_BEFORE - OTHER_WORDS - programs
-    assert [f"{word} of {owned.get(word)}, in {words[word]}" for word in sorted(others)] == []
+
+    def missing(words, *scripts):
+        programs, packages = listed(*scripts)
+        brought = closure(packages | minimal)
+        others = {word for word in words if owned.get(word) not in brought} - NEEDED_BEFORE - OTHER_WORDS - programs
+        return [f"{word} of {owned.get(word)}, in {sorted(words[word])}" for word in sorted(others)]
+
+    assert missing({word: files for word, files in words.items() if not files <= OF_PACKAGES}, SETUP) == []
+    assert missing(words, SETUP, *PACKAGING) == []
 
 
 def test_programs_are_found():
     """Both kinds of tests and both spellings are read."""
     assert {"qemu-img", "mkfs.btrfs", "sha256sum"} <= started().keys()
     assert owners(["qemu-img", "sh"]) == {"qemu-img": "qemu-utils", "sh": "dash"}
-    programs, packages = listed()
+    programs, packages = listed(SETUP, *PACKAGING)
     assert {"qemu-img", "dnf"} <= programs and {"qemu-utils", "g++", "python3-venv", "dnf"} <= packages

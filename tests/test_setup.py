@@ -11,7 +11,7 @@ from conftest import ROOT
 
 # README and CONTRIBUTING name Rust and a C compiler, and a checkout comes by git and is tested by make. Go is optional. What
 # setup installs comes by apt.
-NEEDED_BEFORE = {"cargo", "rustc", "go", "gcc", "cc", "git", "make", "apt"}
+NEEDED_BEFORE = {"cargo", "rustc", "go", "gcc", "cc", "git", "make", "apt", "apt-get"}
 
 # Words that are names of programs elsewhere. Here they are arguments, keys, or in commands of the docs that no test runs.
 OTHER_WORDS = {"bc", "convert", "crc32", "docker", "file", "init", "kubectl", "less", "node", "opt", "python", "reboot", "route", "ssh", "zip"}

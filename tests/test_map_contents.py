@@ -83,6 +83,7 @@ def test_files_are_named(disk):
             ]:
                 (found,), _ = ranges(*args)
                 assert name in names(found) and found["partition"] == 1, args
+                assert found["partition_offset"] == max(found["offset"] - START, 0), args
                 assert found["files_complete"] and not found["metadata"], args
                 if "4k" in args:
                     assert names(found) == [name] and found["offset"] == place
@@ -94,6 +95,7 @@ def test_names_of_a_partition(disk):
     with filesystems.changed("copy.img", place):
         (found,), _ = ranges("diff", "--block-size", "4k", "--partition", 1, "disk.img", "copy.img")
         assert (found["offset"], found["partition"], names(found)) == (place - START, None, [name])
+        assert found["partition_offset"] is None
         (found,), _ = ranges("verify", "--partition", 1, "disk.blkmap", "copy.img")
         assert name in names(found)
 

@@ -39,17 +39,18 @@ fn larger_side(sides: Sides) -> Option<String> {
 }
 
 impl Labels {
-    /// Returns the numbers of the partitions that bytes are in.
-    fn partitions(&self, offset: u64, length: u64) -> impl Iterator<Item = u32> {
+    /// Returns the partitions that bytes are in.
+    fn partitions(&self, offset: u64, length: u64) -> impl Iterator<Item = &Partition> {
         let is_in = move |partition: &&Partition| {
             let end = partition.offset.saturating_add(partition.length);
             partition.offset < offset.saturating_add(length) && offset < end
         };
-        self.partitions.iter().filter(is_in).map(|partition| partition.number)
+        self.partitions.iter().filter(is_in)
     }
 
     fn partitions_text(&self, offset: u64, length: u64) -> String {
-        let numbers: Vec<_> = self.partitions(offset, length).take(MAX_PARTITIONS + 1).collect();
+        let numbers = self.partitions(offset, length).map(|partition| partition.number);
+        let numbers: Vec<_> = numbers.take(MAX_PARTITIONS + 1).collect();
         let named: Vec<_> = numbers.iter().take(MAX_PARTITIONS).map(ToString::to_string).collect();
         match numbers.len() {
             0 => String::new(),
@@ -310,6 +311,7 @@ impl Differences {
             true => self.contents.find(offset, length),
             false => Content::unknown(),
         };
+        let partition = self.labels.partitions(offset, length).next();
         let line = match self.mode {
             Mode::Json => json::line(&record! {
                 r#type: "range",
@@ -317,7 +319,8 @@ impl Differences {
                 length,
                 blocks: run.count,
                 kind: run.relation.name(),
-                partition: self.labels.partitions(offset, length).next(),
+                partition: partition.map(|it| it.number),
+                partition_offset: partition.map(|it| offset.saturating_sub(it.offset)),
                 #[serde(flatten)] content: contents::record(&content),
             }),
             _ => self.row(offset, length, run.relation, &content),

@@ -1073,6 +1073,33 @@ def test_update_repairs_what_the_page_cache_hides(disk):
         images.run("umount", "m")
 
 
+@pytest.mark.root
+def test_update_repairs_a_file_that_cannot_be_read(disk):
+    """Btrfs refuses to read what does not match its checksum."""
+    images.run("truncate", "-s", "300M", "fs.img")
+    images.run("mkfs.btrfs", "-q", "fs.img")
+    (disk / "data.raw").write_bytes(os.urandom(4 * MIB))
+    content = (disk / "data.raw").read_bytes()
+    (disk / "m").mkdir()
+    images.run("mount", "-o", "loop", "fs.img", "m")
+    try:
+        run("data.raw", "m/copy")
+        images.run("sync", "-f", "m/copy")
+        with open("fs.img", "r+b") as file:
+            file.seek(file.read().index(content[MIB : MIB + 4096]))
+            file.write(bytes(4096))
+        images.run("umount", "m")
+        images.run("mount", "-o", "loop", "fs.img", "m")
+        with open("m/copy", "rb") as file, pytest.raises(OSError, match="Input/output error"):
+            file.read()
+        run("--update", "data.raw", "m/copy")
+        images.run("umount", "m")
+        images.run("mount", "-o", "loop", "fs.img", "m")
+        assert (disk / "m/copy").read_bytes() == content
+    finally:
+        images.attempt("umount", "m")
+
+
 def test_read_only_exports(disk, servers):
     fails(2, "the export is read-only", "disk.qcow2", servers.nbdkit("memory", "8M").uri())
 

@@ -523,6 +523,20 @@ def one_case(world, rng):
     return "copied"
 
 
+@pytest.mark.root
+def test_read_only_devices(folder):
+    """One can be opened for writing, and the first write would fail."""
+    pathlib.Path("a").write_bytes(os.urandom(SIZE))
+    pathlib.Path("b").write_bytes(bytes(SIZE))
+    with loop("b", "--read-only") as device:
+        fails(2, "is a read-only device", "--force", "a", device)
+    with loop("b") as device:
+        images.run("blockdev", "--setro", device)
+        fails(2, "is a read-only device", "a", device)
+        images.run("blockdev", "--setrw", device)
+        succeeds("a", device)
+
+
 def soaked(cases):
     return [
         pytest.param(kind, seed, marks=[pytest.mark.root, *([] if seed == 0 and kind == "overlay" else [mark])])

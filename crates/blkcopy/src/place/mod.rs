@@ -18,7 +18,7 @@ mod system;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use blkimage::{ErrorKind, FileKind, Identity, Image, Location, OpenOptions, Source};
@@ -133,7 +133,13 @@ impl FileName {
         // Nothing else opens a device that is opened so, and it is not mounted.
         let flags = (OFlags::EXCL | OFlags::NONBLOCK).bits() as i32;
         let file = File::options().read(true).write(true).custom_flags(flags).open(&self.path);
-        self.with_file(file.map_err(Refused::Open)?, false, others)
+        let file = file.map_err(Refused::Open)?;
+        let metadata = file.metadata().map_err(Refused::Open)?;
+        if system::is_read_only(metadata.rdev()) {
+            let error = io::Error::new(io::ErrorKind::PermissionDenied, READ_ONLY);
+            return Err(Refused::Open(error));
+        }
+        self.with_file(file, false, others)
     }
 
     /// Takes the file with this name, open for reading and writing, and locks it (`flock`). `is_new` is whether it was created
@@ -299,6 +305,8 @@ impl Place {
         Ok(destination)
     }
 }
+
+const READ_ONLY: &str = "is a read-only device: 'blockdev --setrw DEVICE' allows writes";
 
 #[cfg(test)]
 mod tests;

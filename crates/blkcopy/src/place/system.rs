@@ -128,6 +128,13 @@ fn loop_file(folder: &Path) -> Option<Beneath> {
     Some(Beneath { lower, start, length: limit.unwrap_or(u64::MAX), is_exact: true })
 }
 
+/// Returns whether a device takes no writes. It can be opened for them nevertheless.
+pub fn is_read_only(device: u64) -> bool {
+    let (major, minor) = (rustix::fs::major(device as _), rustix::fs::minor(device as _));
+    let told = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"));
+    told.is_ok_and(|told| told.trim() == "1")
+}
+
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()

@@ -92,7 +92,7 @@ impl System {
     fn add_device(&mut self, folder: &Path, disk: Option<(u64, &str)>) {
         let Some(own) = number(folder) else { return };
         let base = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let name = disk.map_or(base, |(_, name)| name.to_owned());
+        let name = disk.map_or_else(|| base.clone(), |(_, name)| name.to_owned());
         let mut beneath = Vec::new();
         match disk {
             Some((disk, _)) => {
@@ -111,7 +111,12 @@ impl System {
         beneath.extend(server.map(Lower::Process).map(within));
         self.beneath.insert(own, beneath);
         if disk.is_none() {
-            let parts = folders(folder).into_iter().filter(|it| it.join("partition").exists());
+            // The name of a partition begins with that of its disk, and those of most other entries do not.
+            let is_part = |it: &PathBuf| {
+                let name = it.file_name().unwrap_or_default().to_string_lossy();
+                name.starts_with(&base) && it.join("partition").exists()
+            };
+            let parts = folders(folder).into_iter().filter(is_part);
             parts.for_each(|part| self.add_device(&part, Some((own, &name))));
         }
         self.names.insert(own, name);

@@ -238,7 +238,7 @@ def test_opening_is_shown(blksum, workdir):
             )
 
 
-@pytest.mark.parametrize("options", [[], ["-c"]])
+@pytest.mark.parametrize("options", [[], ["-c"], ["--expect=" + "0" * 64]])
 def test_a_terminal_as_input_is_told(blksum, workdir, options):
     """It is read to its first end, not to another one behind that."""
     keys, slave = os.openpty()
@@ -248,10 +248,10 @@ def test_a_terminal_as_input_is_told(blksum, workdir, options):
         os.write(keys, typed + b"\x04")
         stdout, stderr = process.communicate(timeout=HANG)
     assert note == b"blksum: note: standard input is a terminal, and is read until Ctrl-D\n"
-    assert process.returncode == len(options)
-    if options:
+    assert process.returncode == len(options) and b"is a terminal" not in stderr
+    if options == ["-c"]:
         assert b"no properly formatted checksum lines" in stderr
-    else:
+    elif not options:
         assert (stdout.decode(), stderr) == (f"{blkhash.checksum(typed).hex()}  -\n", b"")
     os.close(keys)
     os.close(slave)

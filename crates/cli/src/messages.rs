@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Once, OnceLock};
 
 use crate::quote;
 use crate::stdio::Stderr;
@@ -51,10 +51,12 @@ pub fn remark_of(name: &[u8], text: &str) {
     remark(&format!("{}: {text}", quote::name(name)));
 }
 
-/// Says that a command waits for keys, if `file` is a terminal.
-pub fn note_terminal(file: &File) {
-    if file.is_terminal() {
-        remark("note: standard input is a terminal, and is read until Ctrl-D");
+/// Says that a command waits for keys, if its standard input is a terminal. Says it once, as what standard input is may be asked
+/// for before it is read.
+pub fn note_terminal(stdin: &File) {
+    static SAID: Once = Once::new();
+    if stdin.is_terminal() {
+        SAID.call_once(|| remark("note: standard input is a terminal, and is read until Ctrl-D"));
     }
 }
 

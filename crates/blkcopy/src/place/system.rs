@@ -92,7 +92,7 @@ impl System {
     fn add_device(&mut self, folder: &Path, disk: Option<(u64, &str)>) {
         let Some(own) = number(folder) else { return };
         let base = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let name = disk.map_or_else(|| base.clone(), |(_, name)| name.to_owned());
+        let name = disk.map_or(base.as_str(), |(_, name)| name).to_owned();
         let mut beneath = Vec::new();
         match disk {
             Some((disk, _)) => {

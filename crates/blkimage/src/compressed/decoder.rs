@@ -8,9 +8,9 @@ use super::{bzip2, gzip, input, lz4, xz, zstd};
 use crate::compression::Compression;
 use crate::storage::Storage;
 
-/// Returns a reader of the content that `reader` has compressed, whose bytes begin at `start` in the file. It fails where the stream is damaged, ends early or is
-/// followed by other bytes, and if it asks for a dictionary or window of more than `max_memory` bytes. `is_last` is whether the file
-/// ends there, so that padding may follow.
+/// Returns a reader of the content that `reader` has compressed. It fails where the stream is damaged, ends early or is
+/// followed by other bytes, and if it asks for a dictionary or window of more than `max_memory` bytes. `start` is where the bytes
+/// begin in the file, for messages. `is_last` is whether the file ends there, so that padding may follow.
 pub(super) fn decoder<'a>(
     compression: Compression,
     reader: impl Read + Send + 'a,

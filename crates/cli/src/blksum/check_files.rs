@@ -168,9 +168,7 @@ impl Read for CheckFile {
 fn open(name: &OsStr) -> io::Result<CheckFile> {
     let rest = if name == "-" {
         // As in other programs, a closed standard input fails on reading, not on opening.
-        let stdin = stdio::stdin();
-        stdin.as_ref().ok().inspect(|file| messages::note_terminal(file));
-        stdin.map_or(Rest::Error, Rest::Unread)
+        stdio::stdin().inspect(messages::note_terminal).map_or(Rest::Error, Rest::Unread)
     } else {
         match Path::new(name) {
             path if is_appliance(path) => Rest::Appliance(path.to_owned()),

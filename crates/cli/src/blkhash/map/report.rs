@@ -311,18 +311,20 @@ impl Differences {
             true => self.contents.find(offset, length),
             false => Content::unknown(),
         };
-        let partition = self.labels.partitions(offset, length).next();
         let line = match self.mode {
-            Mode::Json => json::line(&record! {
-                r#type: "range",
-                offset,
-                length,
-                blocks: run.count,
-                kind: run.relation.name(),
-                partition: partition.map(|it| it.number),
-                partition_offset: partition.map(|it| offset.saturating_sub(it.offset)),
-                #[serde(flatten)] content: contents::record(&content),
-            }),
+            Mode::Json => {
+                let partition = self.labels.partitions(offset, length).next();
+                json::line(&record! {
+                    r#type: "range",
+                    offset,
+                    length,
+                    blocks: run.count,
+                    kind: run.relation.name(),
+                    partition: partition.map(|it| it.number),
+                    partition_offset: partition.map(|it| offset.saturating_sub(it.offset)),
+                    #[serde(flatten)] content: contents::record(&content),
+                })
+            }
             _ => self.row(offset, length, run.relation, &content),
         };
         if !self.limit.take(line.len()) {

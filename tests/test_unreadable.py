@@ -61,7 +61,8 @@ def compressed(folder):
             file.seek(l2 + 8 * block)
             entry = int.from_bytes(file.read(8))
             assert entry >> 62 & 1, "the cluster is compressed"
-            file.seek((entry & ((1 << 54) - 1)) + 600)
+            # No deflate block has this type. Behind its start, these could be the bytes of a stored block.
+            file.seek(entry & ((1 << 54) - 1))
             file.write(b"\xff" * 4096)
     return name
 

@@ -7,7 +7,7 @@ use nix::sys::signal::{SigSet, Signal, raise};
 
 use crate::map::output::Watched;
 use crate::messages;
-use crate::outputs::Leftover;
+use crate::outputs::{Fate, Leftover};
 
 /// Signals that are held, so that a message comes before they end the process.
 pub struct Held(SigSet);
@@ -38,11 +38,14 @@ impl Held {
     pub fn explain(self, interrupted: Interrupted) {
         let wait = move || {
             let Ok(signal) = self.0.wait() else { return };
-            if let Some(text) = interrupted.text() {
+            // Until the process ended, what the text says stays true.
+            let fate = Fate::now();
+            if let Some(text) = interrupted.text(&fate) {
                 messages::remark_of(interrupted.name.as_encoded_bytes(), text);
             }
             let _ = self.0.thread_unblock();
             let _ = raise(signal);
+            drop(fate);
         };
         // Without a thread for it, a signal would have no effect.
         if let Err(signals) = thread::Builder::new().spawn(wait).map_err(|_| self.0) {
@@ -52,11 +55,11 @@ impl Held {
 }
 
 impl Interrupted {
-    fn text(&self) -> Option<&'static str> {
+    fn text(&self, fate: &Fate) -> Option<&'static str> {
         let leftover = self.leftover?;
-        match (self.has_map, leftover.is_lost()) {
+        match (self.has_map, fate.is_lost(leftover)) {
             (false, true) if !self.quiet && !leftover.is_new() => Some(EMPTIED),
-            (true, _) if self.log.as_ref().is_some_and(Watched::has_checkpoint) => {
+            (true, _) if self.log.as_ref().is_some_and(|log| log.has_checkpoint(fate)) => {
                 Some(INTERRUPTED)
             }
             (true, true) if leftover.is_new() => Some(NO_CHECKPOINT),

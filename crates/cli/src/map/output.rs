@@ -13,7 +13,7 @@ use blkmap::{Error, Header, Map, Pipe, Recovered, Writer};
 use rustix::fs::OFlags;
 
 use super::open::{base_of_state, of_index};
-use crate::outputs::{self, FileMode, Leftover, Named};
+use crate::outputs::{self, Fate, FileMode, Leftover, Named};
 use crate::problem::Problem;
 use crate::stdio::Stdout;
 
@@ -181,9 +181,9 @@ pub struct Watched {
 
 impl Watched {
     /// Returns whether the map stays, and has a commit behind which it can be continued.
-    pub fn has_checkpoint(&self) -> bool {
+    pub fn has_checkpoint(&self, fate: &Fate) -> bool {
         let recovered = self.file.try_clone().ok().and_then(|file| Recovered::find(file).ok());
-        !self.leftover.is_lost() && recovered.is_some_and(|map| map.commit().is_some())
+        !fate.is_lost(self.leftover) && recovered.is_some_and(|map| map.commit().is_some())
     }
 }
 

@@ -84,12 +84,6 @@ impl Leftover {
         self.is_new
     }
 
-    /// Returns whether the file is removed if the process ends now.
-    pub fn is_lost(self) -> bool {
-        let state = state();
-        self.number.is_some_and(|it| state.files.get(it as usize).is_some_and(|file| !file.is_kept))
-    }
-
     /// Keeps the file.
     pub fn keep(self) {
         Self::keep_all(&[self]);
@@ -105,6 +99,21 @@ impl Leftover {
         if let Some(remover) = remover {
             remover.send(messages);
         }
+    }
+}
+
+/// What becomes of the files if the process ends now. No other is kept until this is dropped.
+pub struct Fate(MutexGuard<'static, State>);
+
+impl Fate {
+    pub fn now() -> Self {
+        Self(state())
+    }
+
+    /// Returns whether a file is removed.
+    pub fn is_lost(&self, leftover: Leftover) -> bool {
+        let file = leftover.number.and_then(|number| self.0.files.get(number as usize));
+        file.is_some_and(|file| !file.is_kept)
     }
 }
 

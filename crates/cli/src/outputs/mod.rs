@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use crate::messages;
 use crate::trust;
 
-pub use self::leftovers::{Leftover, guard, settle};
+pub use self::leftovers::{Fate, Leftover, guard, settle};
 pub use self::locked::{lock, open_locked};
 pub use self::mode::{FileMode, mode_of, mode_of_images};
 

@@ -294,7 +294,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(60, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("extension", PARTS)
+@pytest.mark.parametrize("extension", mostly_slow(PARTS, ["zst", "lz4"]))
 def test_damage_in_what_an_image_leaves_out(blksum, workdir, gapped, extension, count):
     """Damage is found at any place of the file, as by the tool."""
     rng = random.Random(f"gaps {extension} {count}")
@@ -450,6 +450,7 @@ def test_memory_of_blocks_ahead(blksum, workdir):
     assert most < least + (24 << 20), (most, least)
 
 
+@pytest.mark.slow
 def test_values_of_elsewhere(blksum, workdir):
     """Values are found for the content and for the bytes of a file in one piece, which is decoded for each pass."""
     with open("disk.raw", "wb") as file:

@@ -978,7 +978,7 @@ def test_qemu_is_refused_meanwhile(disk):
 
     (disk / "copy").write_bytes(bytes(8 * MIB))
     content = (disk / "disk.raw").read_bytes()
-    slowly = ["strace", "-f", "-o", "/dev/null", "--trace=pread64", "--inject=pread64:delay_enter=300000"]
+    slowly = ["strace", "-D", "-f", "-o", "/dev/null", "--trace=pread64", "--inject=pread64:delay_enter=300000"]
     copying = [*slowly, PROGRAM, "--force", "--threads=1", "-", "copy"]
     with subprocess.Popen(copying, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdin.write(content[: 4 * MIB])
@@ -992,10 +992,15 @@ def test_qemu_is_refused_meanwhile(disk):
         process.stdin.write(content[4 * MIB :])
         process.stdin.close()
         wait_for_locks("copy", lambda found: 101 not in found)
-        assert locks_of("copy") == {100, 201, 203}
-        refused("qemu-io", "-f", "raw", "-c", "quit", "copy")
-        images.run("qemu-io", "-r", "-f", "raw", "-c", "quit", "copy")
-        fails(4, "is being written by another process", "--force", "disk.raw", "copy")
+        # However long the other programs take.
+        process.send_signal(signals.SIGSTOP)
+        try:
+            assert locks_of("copy") == {100, 201, 203}
+            refused("qemu-io", "-f", "raw", "-c", "quit", "copy")
+            images.run("qemu-io", "-r", "-f", "raw", "-c", "quit", "copy")
+            fails(4, "is being written by another process", "--force", "disk.raw", "copy")
+        finally:
+            process.send_signal(signals.SIGCONT)
         assert process.stdout.read().decode().endswith("  copy\n") and process.wait() == 0
     assert not locks_of("copy")
     images.run("cmp", "copy", "disk.raw")

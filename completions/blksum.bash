@@ -6,7 +6,7 @@ _blksum() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blksum"]="--tag --style --base64 --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --expect --expect-log --strict-construction --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --max-memory --cache --cache= --holes --reader --nbd-server --timeout --partition --offset --length -r --recursive --include --exclude --files0-from --threads --queue-depth --read-size --implementation -h --help -V --version --max-zeros"
+        ["blksum"]="--tag --style --base64 --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --expect --expect-log --strict-construction --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --vpc-size --secret-file --untrusted --no-sandbox --follow --backing-format -U --force-share --tls-certificates --max-memory --cache --cache= --holes --reader --nbd-server --timeout --partition --offset --length -r --recursive --include --exclude --files0-from --threads --queue-depth --read-size --implementation -h --help -V --version --max-zeros"
     )
     local -A values=(
         ["blksum"]="<files>"

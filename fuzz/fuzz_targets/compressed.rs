@@ -36,7 +36,7 @@ fuzz_target!(|input: Input| {
         .format(Format::Raw)
         .compression(compression)
         .max_memory(1 << 20)
-        .max_unstored(1 << 24);
+        .max_zeros(1 << 24);
     let mut streamed = Vec::new();
     let stream = Decompressed::new(compression, &file[..], &options, Path::new("disk"));
     let streamed = stream.and_then(|mut it| it.read_to_end(&mut streamed)).ok().map(|_| streamed);

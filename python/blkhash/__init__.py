@@ -43,6 +43,7 @@ from blkhash._errors import (
 )
 from blkhash._file import ImageFile
 from blkhash._maps import create_map, import_map, update_map
+from blkhash._options import OpenOptions
 from blkhash._types import (
     Audit,
     Block,
@@ -80,6 +81,7 @@ __all__ = [
     "MapError",
     "Member",
     "MismatchError",
+    "OpenOptions",
     "Partition",
     "ReferenceRefusedError",
     "Run",

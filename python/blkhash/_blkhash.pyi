@@ -4,9 +4,10 @@ from types import TracebackType
 from typing import Any, Literal, Optional, Protocol, Union, final, type_check_only
 
 from _typeshed import ReadableBuffer, WriteableBuffer
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from blkhash._file import ImageFile
+from blkhash._options import OpenOptions
 from blkhash._types import Audit, Block, Checksum, Copied, Difference, Extent, Member, Partition, Run, Snapshot, State
 
 __version__: str
@@ -31,11 +32,6 @@ class Event(Protocol):
     def is_set(self) -> bool: ...
 
 _Progress = Callable[[int, int], object]
-_Holes = Literal["trust", "verify", "ignore"]
-_Reader = Literal["auto", "qemu"]
-_VpcSize = Literal["auto", "geometry", "current"]
-_Follow = Literal["beneath", "any", "none"]
-_Cache = Literal["auto", "yes", "no"]
 _Zeros = Literal["auto", "write", "punch", "keep-if-zero"]
 
 @final
@@ -71,20 +67,9 @@ def checksum(
     block_size: Optional[int] = None,
     salt: Optional[ReadableBuffer] = b"",
     threads: Optional[int] = None,
-    max_zeros: Optional[int] = None,
     progress: Optional[_Progress] = None,
     cancel: Optional[Event] = None,
-    format: Optional[str] = None,
-    snapshot: Optional[str] = None,
-    partition: Optional[int] = None,
-    follow: Optional[_Follow] = None,
-    backing_format: Optional[str] = None,
-    holes: Optional[_Holes] = None,
-    cache: Optional[_Cache] = None,
-    force_share: bool = False,
-    reader: Optional[_Reader] = None,
-    vpc_size: Optional[_VpcSize] = None,
-    secret: Optional[ReadableBuffer] = None,
+    **options: Unpack[OpenOptions],
 ) -> Checksum: ...
 def copy(
     source: Union[str, PathLike[str]],
@@ -99,20 +84,9 @@ def copy(
     force: bool = False,
     expect: Optional[str] = None,
     threads: Optional[int] = None,
-    max_zeros: Optional[int] = None,
     progress: Optional[_Progress] = None,
     cancel: Optional[Event] = None,
-    format: Optional[str] = None,
-    snapshot: Optional[str] = None,
-    partition: Optional[int] = None,
-    follow: Optional[_Follow] = None,
-    backing_format: Optional[str] = None,
-    holes: Optional[_Holes] = None,
-    cache: Optional[_Cache] = None,
-    force_share: bool = False,
-    reader: Optional[_Reader] = None,
-    vpc_size: Optional[_VpcSize] = None,
-    secret: Optional[ReadableBuffer] = None,
+    **options: Unpack[OpenOptions],
 ) -> Copied: ...
 def diff(
     left: Union[str, PathLike[str], Image],
@@ -130,18 +104,7 @@ class Image:
     def __new__(
         cls,
         name: Union[str, PathLike[str]],
-        *,
-        format: Optional[str] = None,
-        snapshot: Optional[str] = None,
-        partition: Optional[int] = None,
-        follow: Optional[_Follow] = None,
-        backing_format: Optional[str] = None,
-        holes: Optional[_Holes] = None,
-        cache: Optional[_Cache] = None,
-        force_share: bool = False,
-        reader: Optional[_Reader] = None,
-        vpc_size: Optional[_VpcSize] = None,
-        secret: Optional[ReadableBuffer] = None,
+        **options: Unpack[OpenOptions],
     ) -> Self: ...
     @property
     def name(self) -> str: ...

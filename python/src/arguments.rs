@@ -117,18 +117,6 @@ pub fn word<T: std::str::FromStr>(name: &str, text: &str, words: &str) -> PyResu
     text.parse().map_err(refused)
 }
 
-/// Parses the name of one of a few values. `None` is the default.
-pub fn one_of<T: std::str::FromStr + std::fmt::Display + Default>(
-    name: &str,
-    text: Option<String>,
-    values: &[T],
-) -> PyResult<T> {
-    let Some(text) = text else { return Ok(T::default()) };
-    let names: Vec<String> = values.iter().map(ToString::to_string).collect();
-    let (last, others) = names.split_last().expect("an option has values");
-    word(name, &text, &format!("{} or {last}", others.join(", ")))
-}
-
 /// Refuses to pickle an object.
 pub fn cannot_pickle(class: &str) -> PyErr {
     PyTypeError::new_err(format!("cannot pickle '{class}' object"))

@@ -25,22 +25,10 @@ use crate::types;
 ///         construction (64 KiB).
 ///     salt: bytes that are hashed before each block, for dm-verity and fs-verity.
 ///     threads: number of threads, by default that of the processors.
-///     max_zeros: refuse images with more bytes of zeros that they do not store.
 ///     progress: called a few times a second and at the end, with the bytes done and their total.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.
-///     format: the format, instead of detecting it, such as "raw" or "qcow2". Use "raw" for raw
-///         disks of untrusted guests.
-///     snapshot: name or id of an internal snapshot.
 ///     partition: number of a partition, which is then the content.
-///     follow: files that an image may refer to: "beneath" its own folder (the default), "any" or
-///         "none".
-///     backing_format: format of backing files whose format is not recorded.
-///     holes: holes of raw files: "trust" (the default), "verify" or "ignore".
-///     cache: whether to read through the page cache: "auto" (the default), "yes" or "no".
-///     force_share: read an image that is in use.
-///     reader: "auto" (the default), or "qemu" to read every format by qemu-nbd.
-///     vpc_size: which size a vpc (vhd) image has: "auto" (the default), "geometry" or "current".
-///     secret: bytes that unlock a luks image.
+#[doc = include_str!("options.txt")]
 ///
 /// Returns:
 ///     A `Checksum` with `hexdigests`, a dict from the names in `digests`, `hexdigest` if there is
@@ -60,8 +48,8 @@ use crate::types;
 /// ['blake3', 'sha256']
 #[pyfunction]
 #[pyo3(
-    signature = (name, digests=None, *, construction="streams:4", block_size=None, salt=None, threads=None, max_zeros=None, progress=None, cancel=None, **options),
-    text_signature = "(name, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', threads=None, max_zeros=None, progress=None, cancel=None, format=None, snapshot=None, partition=None, follow=None, backing_format=None, holes=None, cache=None, force_share=False, reader=None, vpc_size=None, secret=None)"
+    signature = (name, digests=None, *, construction="streams:4", block_size=None, salt=None, threads=None, progress=None, cancel=None, **options),
+    text_signature = "(name, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', threads=None, progress=None, cancel=None, **options)"
 )]
 #[expect(clippy::too_many_arguments, reason = "are those of Python")]
 pub fn checksum<'py>(
@@ -72,13 +60,13 @@ pub fn checksum<'py>(
     block_size: Option<u64>,
     salt: Option<&Bound<'py, PyAny>>,
     threads: Option<usize>,
-    max_zeros: Option<u64>,
     progress: Option<&Bound<'py, PyAny>>,
     cancel: Option<&Bound<'py, PyAny>>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let job = Job::new(digests, construction, block_size, salt, threads, max_zeros)?;
     let request = Request::new(name, options)?;
+    let max_zeros = request.options().max_zeros;
+    let job = Job::new(digests, construction, block_size, salt, threads, max_zeros)?;
     let names = job.names();
     let watch = Watch { progress, cancel };
     let passed = watch.run(py, move |progress| job.run(&request.open()?, progress))?;

@@ -45,23 +45,11 @@ use crate::types;
 ///     force: overwrite a file that exists, or a device or an export that holds something.
 ///     expect: fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX.
 ///     threads: number of threads, by default that of the processors.
-///     max_zeros: refuse images with more bytes of zeros that they do not store.
 ///     progress: called a few times a second and at the end, with the bytes done and their total.
 ///         Both count what is read back.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.
-///     format: the format of the source, instead of detecting it.
-///     snapshot: name or id of an internal snapshot.
 ///     partition: number of a partition, which is then the content.
-///     follow: files that an image may refer to: "beneath" its own folder (the default), "any" or
-///         "none".
-///     backing_format: format of backing files whose format is not recorded.
-///     holes: holes of raw files: "trust" (the default), "verify" or "ignore".
-///     cache: whether to read the source through the page cache: "auto" (the default), "yes" or
-///         "no".
-///     force_share: read an image that is in use.
-///     reader: "auto" (the default), or "qemu" to read every format by qemu-nbd.
-///     vpc_size: which size a vpc (vhd) image has: "auto" (the default), "geometry" or "current".
-///     secret: bytes that unlock a luks image.
+#[doc = include_str!("options.txt")]
 ///
 /// Returns:
 ///     A `Copied` with `checksum`, which is the one of `checksum()` for the copy, `size`, `format`
@@ -84,8 +72,8 @@ use crate::types;
 /// True
 #[pyfunction]
 #[pyo3(
-    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", update=false, force=false, expect=None, threads=None, max_zeros=None, progress=None, cancel=None, **options),
-    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', update=False, force=False, expect=None, threads=None, max_zeros=None, progress=None, cancel=None, format=None, snapshot=None, partition=None, follow=None, backing_format=None, holes=None, cache=None, force_share=False, reader=None, vpc_size=None, secret=None)"
+    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", update=false, force=false, expect=None, threads=None, progress=None, cancel=None, **options),
+    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', update=False, force=False, expect=None, threads=None, progress=None, cancel=None, **options)"
 )]
 #[expect(clippy::too_many_arguments, reason = "are those of Python")]
 pub fn copy<'py>(
@@ -101,7 +89,6 @@ pub fn copy<'py>(
     force: bool,
     expect: Option<&str>,
     threads: Option<usize>,
-    max_zeros: Option<u64>,
     progress: Option<&Bound<'py, PyAny>>,
     cancel: Option<&Bound<'py, PyAny>>,
     options: Option<&Bound<'py, PyDict>>,
@@ -117,8 +104,10 @@ pub fn copy<'py>(
             return Err(PyValueError::new_err(message));
         }
     };
+    let source = Request::new(source, options)?;
+    let tuning = arguments::tuning(threads, source.options().max_zeros)?;
     let job = Job {
-        source: Request::new(source, options)?,
+        source,
         destination: Name::new(destination)?,
         existing: match (force, update) {
             (true, _) => Existing::Overwrite,
@@ -130,7 +119,7 @@ pub fn copy<'py>(
         updates: update,
         verify,
         expected: expected.map(|value| value.digest),
-        tuning: arguments::tuning(threads, max_zeros)?,
+        tuning,
     };
     let file = Arc::new(Unfinished::default());
     let done = Watch { progress, cancel }.run_passes(py, {

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 
 use blkcopy::Refused;
-use blkimage::{Compression, Hint, Way};
+use blkimage::{Hint, OpenOption, OptionKind};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -88,38 +88,17 @@ fn of_image_advised(py: Python<'_>, error: &blkimage::Error, advice: &str) -> Py
 
 /// Returns which argument helps, behind a colon.
 pub fn advice(hint: Option<Hint>) -> String {
-    let bytes = |compression: Option<Compression>| match compression {
-        None => "format=\"raw\" reads the bytes of the file itself".to_owned(),
-        Some(method) => format!("format=\"raw+{method}\" reads its content as a disk"),
-    };
-    let advice = match hint {
-        Some(Hint::Follow) => {
-            "follow=\"beneath\" allows files beneath its folder, follow=\"any\" all"
-        }
-        Some(Hint::FollowAny) => "follow=\"any\" allows it",
-        Some(Hint::BackingFormat) => "give backing_format",
-        Some(Hint::RecordFormat) => "record it with qemu-img rebase -u -F, or give backing_format",
-        Some(Hint::VpcSize) => "vpc_size gives it another size",
-        Some(Hint::CurrentSize) => "vpc_size=\"current\" reads the size that its header states",
-        Some(Hint::ForceShare) => "force_share=True reads it anyway",
-        Some(Hint::Format) => "say with format what it is",
-        Some(Hint::RawContent { compression }) => return format!(": {}", bytes(compression)),
-        Some(Hint::NoDisk { way, compression }) => {
-            let way = match way {
-                Way::Compression(method) => Some(format!("format=\"{method}\" reads its content")),
-                way => way.describe("FILE"),
-            };
-            let bytes = bytes(compression);
-            return way.map_or(format!(": {bytes}"), |way| format!(": {way}; {bytes}"));
-        }
-        Some(Hint::Raw) => "format=\"raw\" reads the bytes of the file itself",
-        Some(Hint::Secret) => "give secret, or use format=\"raw\" for the bytes of the file itself",
-        Some(Hint::Reader) => {
-            "leave out reader, or use format=\"raw\" for the bytes of the file itself"
-        }
-        _ => return String::new(),
-    };
-    format!(": {advice}")
+    hint.map_or_else(String::new, |hint| format!(": {}", hint.describe(say, "FILE")))
+}
+
+/// Writes an argument.
+fn say(option: OpenOption, value: Option<&str>) -> String {
+    let name = option.name().replace('-', "_");
+    match (value, option.kind()) {
+        (Some(value), _) => format!("{name}=\"{value}\""),
+        (None, OptionKind::Flag) => format!("{name}=True"),
+        (None, _) => name,
+    }
 }
 
 fn of_pass(py: Python<'_>, error: &blksum::Error, map: &OsStr) -> PyErr {
@@ -127,7 +106,7 @@ fn of_pass(py: Python<'_>, error: &blksum::Error, map: &OsStr) -> PyErr {
         blksum::Error::Image(error) => of_image(py, error),
         blksum::Error::Hash(error) => PyValueError::new_err(error.to_string()),
         blksum::Error::Zeros { .. } => {
-            let message = format!("{error}: max_zeros moves the limit");
+            let message = format!("{error}{}", advice(Some(Hint::MaxZeros)));
             new(py, "image", ("size", message, None::<&str>, None::<u64>, None::<i32>))
         }
         blksum::Error::Map(error) => of_map(py, error, map),

@@ -23,19 +23,8 @@ use crate::types;
 /// Args:
 ///     name: path of an image, or as `str` also the URI of an NBD server. A `pathlib.Path` is
 ///         always a path.
-///     format: the format, instead of detecting it, such as "raw" or "qcow2". Use "raw" for raw
-///         disks of untrusted guests.
-///     snapshot: name or id of an internal snapshot.
 ///     partition: number of a partition, which is then the content.
-///     follow: files that an image may refer to: "beneath" its own folder (the default), "any" or
-///         "none".
-///     backing_format: format of backing files whose format is not recorded.
-///     holes: holes of raw files: "trust" (the default), "verify" or "ignore".
-///     cache: whether to read through the page cache: "auto" (the default), "yes" or "no".
-///     force_share: read an image that is in use.
-///     reader: "auto" (the default), or "qemu" to read every format by qemu-nbd.
-///     vpc_size: which size a vpc (vhd) image has: "auto" (the default), "geometry" or "current".
-///     secret: bytes that unlock a luks image.
+#[doc = include_str!("options.txt")]
 ///
 /// Raises:
 ///     ImageError: the image cannot be opened. It is also an `OSError` if the system failed.
@@ -59,10 +48,7 @@ pub struct Image {
 #[pymethods]
 impl Image {
     #[new]
-    #[pyo3(
-        signature = (name, **options),
-        text_signature = "(name, *, format=None, snapshot=None, partition=None, follow=None, backing_format=None, holes=None, cache=None, force_share=False, reader=None, vpc_size=None, secret=None)"
-    )]
+    #[pyo3(signature = (name, **options))]
     fn new(
         py: Python<'_>,
         name: &Bound<'_, PyAny>,

@@ -4,11 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use blkimage::partition::{NoPartition, TableError};
 use blkimage::{
-    Cache, Follow, FormatName, Holes, Image, Location, Member, OpenOptions, Reader, Secret, Source,
-    VpcSize,
+    Image, Location, Member, OpenOption, OpenOptions, OptionKind, OptionValue, Secret, Source,
 };
 use blksum::map::Subject;
 use blksum::{Part, PartError, Selected};
@@ -16,7 +16,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::arguments::{one_of, word};
+use crate::arguments::value_error;
 use crate::buffer::Buffer;
 use crate::errors::Failure;
 
@@ -88,31 +88,17 @@ impl Request {
 
     /// Sets an option. `None` is the default of each.
     fn set(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let text = || value.extract::<Option<String>>();
-        let options = &mut self.options;
-        match key {
-            "format" => {
-                let name = text()?.map(|name| word(key, &name, FORMATS)).transpose()?;
-                let FormatName { format, compression } = name.unwrap_or_default();
-                (options.format, options.compression) = (format, compression);
-            }
-            "backing_format" => {
-                options.backing_format =
-                    text()?.map(|name| word(key, &name, FORMATS)).transpose()?;
-            }
-            "snapshot" => options.snapshot = text()?,
-            "follow" => options.follow = one_of(key, text()?, Follow::ALL)?,
-            "holes" => options.holes = one_of(key, text()?, Holes::ALL)?,
-            "cache" => options.cache = one_of(key, text()?, Cache::ALL)?,
-            "force_share" => options.force_share = value.is_truthy()?,
-            "reader" => options.reader = one_of(key, text()?, Reader::ALL)?,
-            "vpc_size" => options.vpc_size = one_of(key, text()?, VpcSize::ALL)?,
-            "secret" if value.is_none() => options.secret = None,
-            "secret" => options.secret = Some(Secret::new(Buffer::of(value)?.bytes())),
-            "partition" => self.partition = value.extract()?,
-            _ => {
+        let name = key.replace('_', "-");
+        match OpenOption::find(&name).filter(|_| !key.contains('-')) {
+            _ if key == "partition" => self.partition = value.extract()?,
+            None => {
                 let message = format!("'{key}' is an invalid keyword argument");
                 return Err(PyTypeError::new_err(message));
+            }
+            Some(_) if value.is_none() => {}
+            Some(option) => {
+                let set = self.options.set(option, option_value(option, value)?);
+                set.map_err(|reason| PyValueError::new_err(format!("{key} {reason}")))?;
             }
         }
         Ok(())
@@ -196,4 +182,17 @@ impl Opened {
     }
 }
 
-const FORMATS: &str = "a format of qemu-img, such as raw or qcow2";
+/// Converts the value of an option.
+fn option_value(option: OpenOption, value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
+    Ok(match option.kind() {
+        OptionKind::Flag => OptionValue::Flag(value.is_truthy()?),
+        OptionKind::Size => OptionValue::Size(value.extract()?),
+        OptionKind::Seconds => {
+            let duration = Duration::try_from_secs_f64(value.extract()?);
+            OptionValue::Duration(duration.map_err(value_error)?)
+        }
+        OptionKind::Folder | OptionKind::Program => OptionValue::Path(value.extract()?),
+        OptionKind::Secret => OptionValue::Secret(Secret::new(Buffer::of(value)?.bytes())),
+        _ => OptionValue::Text(value.extract()?),
+    })
+}

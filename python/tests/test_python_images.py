@@ -13,6 +13,7 @@ import pathlib
 import pickle
 import random
 import shutil
+import socket
 import subprocess
 import tarfile
 import threading
@@ -457,6 +458,36 @@ def test_nbd(tmp_path):
             server.terminate()
 
 
+def test_limits_of_compressed_files(tmp_path):
+    path = tmp_path / "disk.raw"
+    path.write_bytes(bytes(4 << 20) + os.urandom(1 << 20))
+    subprocess.run(["xz", "-k", "--lzma2=dict=4MiB", str(path)], check=True, timeout=HANG)
+    packed = str(path) + ".xz"
+    assert blkhash.checksum(packed).hexdigest == blksum(path)
+    error = errors_of(lambda: blkhash.checksum(packed, max_memory=1 << 20), blkhash.ImageError)
+    assert error.kind == "size" and str(error).endswith(": max_memory allows more"), error
+    error = errors_of(lambda: blkhash.Image(packed, max_zeros=1 << 20).read(0, 5 << 20), blkhash.ImageError)
+    assert error.kind == "size" and str(error).endswith(": max_zeros allows more"), error
+
+
+def test_options_of_servers(tmp_path):
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "socket"))
+        silent.listen()
+        uri = f"nbd+unix:///?socket={tmp_path / 'socket'}"
+        error = errors_of(lambda: blkhash.checksum(uri, timeout=0.2), blkhash.ImageError)
+        assert str(error).endswith(": timeout waits longer"), error
+    # No server is asked without the certificate.
+    missing = tmp_path / "missing"
+    error = errors_of(lambda: blkhash.checksum("nbds://localhost:9/", tls_certificates=missing), blkhash.ImageError)
+    assert str(missing / "ca-cert.pem") in str(error), error
+    path = images.create(tmp_path / "disk.qcow2", "1M")
+    error = errors_of(
+        lambda: blkhash.checksum(path, reader="qemu", nbd_server=tmp_path / "server"), blkhash.ImageError
+    )
+    assert str(tmp_path / "server") in str(error), error
+
+
 def test_closed_images(folder):
     image = blkhash.Image(folder / "disk.qcow2")
     extents = image.extents()
@@ -476,7 +507,7 @@ def test_arguments(folder):
     for options in [
         {"format": "qcow3"}, {"follow": "all"}, {"holes": "x"}, {"cache": "x"},
         {"reader": "x"}, {"vpc_size": "x"}, {"construction": "x"},
-        {"block_size": 3}, {"threads": 0},
+        {"block_size": 3}, {"threads": 0}, {"timeout": -1}, {"timeout": float("nan")},
     ]:
         with pytest.raises(ValueError):
             blkhash.checksum(path, **options)
@@ -489,8 +520,9 @@ def test_arguments(folder):
     for bad in (5, None, b"bytes"):
         with pytest.raises(TypeError):
             blkhash.Image(bad)
-    names = ["format", "snapshot", "partition", "follow", "holes", "cache", "threads", "reader", "vpc_size", "secret"]
-    defaults = dict.fromkeys(names)
+    with pytest.raises(ValueError, match="^follow must be beneath, any or none, not 'all'$"):
+        blkhash.checksum(path, follow="all")
+    defaults = dict.fromkeys(["threads", *blkhash.OpenOptions.__annotations__])
     assert blkhash.checksum(path, **defaults) == blkhash.checksum(path)
     with blkhash.Image(path) as image:
         with pytest.raises(TypeError, match="cannot pickle"):

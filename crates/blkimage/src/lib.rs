@@ -79,7 +79,6 @@ mod qemu_locks;
 mod recognise;
 mod references;
 mod same_file;
-#[cfg(feature = "qemu-nbd")]
 mod secret;
 mod slice;
 mod snapshot;
@@ -111,13 +110,15 @@ pub use location::{Location, Transport, Uri};
 pub use member::{Member, MemberFile, VpcSizes};
 pub use member_name::member_name;
 pub use open::{detect, detect_file};
-pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};
+pub use options::{
+    Cache, Follow, InvalidValue, OpenOption, OpenOptions, OptionKind, OptionValue, Reader, Topic,
+    VpcSize,
+};
 pub use origin::{Dirty, Origin, OriginKind, Place};
 pub use probe::{Format, PROBE_SIZE, detect_within, probe};
 pub use qemu_locks::{lock_for_reading, lock_for_writing};
 pub use recognise::{FileKind, HEAD_SIZE, Way, check_raw, check_unnamed};
 pub use same_file::Identity;
-#[cfg(feature = "qemu-nbd")]
 pub use secret::Secret;
 pub use slice::Slice;
 pub use snapshot::Snapshot;

@@ -1,12 +1,11 @@
 //! The reason why a call failed, made of the errors of the crates.
 
-use std::borrow::Cow;
 use std::ffi::{OsStr, c_int};
 use std::fmt::Display;
 use std::io;
 
 use blkimage::partition::{NoPartition, TableError};
-use blkimage::{Compression, ErrorKind, Hint, Way};
+use blkimage::{ErrorKind, Hint, OpenOption};
 use blksum::PartError;
 
 /// `enum blksum_error_kind`.
@@ -73,7 +72,7 @@ impl Failure {
         if let Some(source) = error.io_error() {
             message += &format!(": {source}");
         }
-        if let Some(advice) = error.hint().and_then(advice) {
+        if let Some(advice) = error.hint().map(advice) {
             message += &format!(": {advice}");
         }
         let errno = match error.kind() {
@@ -142,7 +141,8 @@ impl Failure {
             Error::Map(error) => Self::of_map(error, map),
             Error::OtherPart(_) => about(Kind::MapMismatch, map, error),
             Error::Zeros { .. } => {
-                let message = format!("{}: {error}: max-zeros moves the limit", image.display());
+                let advice = advice(Hint::MaxZeros);
+                let message = format!("{}: {error}: {advice}", image.display());
                 Self::new(Kind::Size, message)
             }
             Error::Hash(_) => about(Kind::Argument, image, error),
@@ -152,43 +152,17 @@ impl Failure {
     }
 }
 
-/// Returns which option helps.
-pub(crate) fn advice(hint: Hint) -> Option<Cow<'static, str>> {
-    let option = match hint {
-        Hint::RawContent { compression } => return Some(bytes(compression).into()),
-        Hint::NoDisk { way, compression } => {
-            let way = match way {
-                Way::Compression(method) => {
-                    Some(format!("the option format can be {method}, for its content"))
-                }
-                way => way.describe("FILE"),
-            };
-            let bytes = bytes(compression);
-            return Some(way.map_or(bytes.clone(), |way| format!("{way}; {bytes}")).into());
-        }
-        Hint::Follow => "the option follow can be beneath or any",
-        Hint::FollowAny => "the option follow can be any",
-        Hint::BackingFormat => "the option backing-format gives it",
-        Hint::RecordFormat => {
-            "record it with qemu-img rebase -u -F, or use the option backing-format"
-        }
-        Hint::VpcSize => "the option vpc-size gives it another size",
-        Hint::CurrentSize => "the option vpc-size can be current",
-        Hint::ForceShare => "the option force-share reads it anyway",
-        Hint::Format => "the option format gives it",
-        Hint::Raw => "the option format can be raw, for the bytes of the file itself",
-        Hint::Secret => "the option secret unlocks it",
-        Hint::Reader => "the option reader can be auto",
-        _ => return None,
-    };
-    Some(option.into())
+/// Describes which option helps.
+pub(crate) fn advice(hint: Hint) -> String {
+    hint.describe(say, "FILE")
 }
 
-/// Returns the option that reads the bytes of a file, of which this compression was undone.
-fn bytes(compression: Option<Compression>) -> String {
-    match compression {
-        None => "the option format can be raw, for the bytes of the file itself".to_owned(),
-        Some(method) => format!("the option format can be raw+{method}, for its content as a disk"),
+/// Writes an option, as for `blksum_opts_set()`.
+fn say(option: OpenOption, value: Option<&str>) -> String {
+    let name = option.name();
+    match value {
+        Some(value) => format!("the option {name}={value}"),
+        None => format!("the option {name}"),
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Opened {
     pub(crate) selected: Selected,
     /// The name as the caller gave it.
     pub(crate) name: OsString,
-    settings: Settings,
+    options: OpenOptions,
     part: Option<Part>,
     format: CString,
     warnings: Vec<CString>,
@@ -45,10 +45,11 @@ impl Opened {
     /// Opens an image. One that a child process serves lives no longer than this thread.
     fn open(name: &OsStr, settings: Settings) -> Result<Self, Failure> {
         let part = settings.part()?;
-        let image = settings.open.open_location(Location::new(name));
+        let options = settings.open();
+        let image = options.open_location(Location::new(name));
         let image = Arc::new(image.map_err(|error| Failure::of_image(&error))?);
         let format = text(image.format().name());
-        let warning = |it: &Warning| match it.hint.and_then(advice) {
+        let warning = |it: &Warning| match it.hint.map(advice) {
             Some(advice) => text(format!("{it}: {advice}")),
             None => text(it.to_string()),
         };
@@ -56,7 +57,7 @@ impl Opened {
         let selected =
             Selected::new(image, part).map_err(|error| Failure::of_part(&error, name))?;
         let name = name.to_owned();
-        Ok(Self { selected, name, settings, part, format, warnings, keeper: None })
+        Ok(Self { selected, name, options, part, format, warnings, keeper: None })
     }
 
     /// Opens an image on a thread of its own, which lives as long as the image if a child process serves it, because the
@@ -99,7 +100,7 @@ impl Opened {
             name: &self.name,
             image: self.selected.image(),
             source: self.content(),
-            snapshot: self.settings.open.snapshot.as_deref(),
+            snapshot: self.options.snapshot.as_deref(),
             partition: self.selected.partition(),
         }
     }
@@ -107,9 +108,9 @@ impl Opened {
     /// Describes the content for a tag, or returns the default if a tag cannot.
     pub(crate) fn tagged(&self) -> Content {
         let content = Content {
-            format: self.settings.open.format,
+            format: self.options.format,
             vpc_size: None,
-            snapshot: self.settings.open.snapshot.clone(),
+            snapshot: self.options.snapshot.clone(),
             part: self.part,
         };
         if content.check_recordable().is_ok() { content } else { Content::default() }
@@ -117,10 +118,10 @@ impl Opened {
 
     /// Opens the file that stores the image, if all of the image was opened and the file has other bytes than the content.
     pub(crate) fn bytes(&self) -> Result<Option<blkimage::Image>, Failure> {
-        let is_whole = self.part.is_none() && self.settings.open.snapshot.is_none();
+        let is_whole = self.part.is_none() && self.options.snapshot.is_none();
         let chain = self.selected.image().chain();
         let is_plain = self.selected.image().format() == Format::Raw
-            && self.settings.open.compression.is_none()
+            && self.options.compression.is_none()
             && chain
                 .iter()
                 .flat_map(Member::files)
@@ -130,7 +131,7 @@ impl Opened {
             return Ok(None);
         }
         let mut options = OpenOptions::new().format(Format::Raw);
-        options.force_share = self.settings.open.force_share;
+        options.force_share = self.options.force_share;
         options.open(path).map(Some).map_err(|error| Failure::of_image(&error))
     }
 }

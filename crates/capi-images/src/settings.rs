@@ -2,9 +2,10 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
 
 use blkhash::{Algorithm, BlockSize, Construction, Parameters, Salt};
-use blkimage::{FormatName, OpenOptions, Secret};
+use blkimage::{OpenOption, OpenOptions, OptionKind, OptionValue, Secret};
 use blkmap::{Header, Key};
 use blksum::expect::Search;
 use blksum::{Part, Tuning};
@@ -14,7 +15,8 @@ use crate::failure::{Failure, Kind};
 /// The value of `struct blksum_opts`.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) open: OpenOptions,
+    /// The options for opening images that are set.
+    open: Vec<(OpenOption, OptionValue)>,
     partition: Option<u32>,
     offset: Option<u64>,
     length: Option<u64>,
@@ -24,7 +26,6 @@ pub(crate) struct Settings {
     salt: Salt,
     key: Option<Key>,
     threads: Option<usize>,
-    max_zeros: Option<u64>,
     /// Maximum number of extents that differ: a small map can claim very many.
     pub(crate) limit: usize,
 }
@@ -32,7 +33,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            open: OpenOptions::new(),
+            open: Vec::new(),
             partition: None,
             offset: None,
             length: None,
@@ -42,7 +43,6 @@ impl Default for Settings {
             salt: Salt::EMPTY,
             key: None,
             threads: None,
-            max_zeros: None,
             limit: DEFAULT_LIMIT,
         }
     }
@@ -51,40 +51,43 @@ impl Default for Settings {
 impl Settings {
     /// Sets an option to a word. `None` is the default.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Failure> {
+        if let Some(option) = OpenOption::find(name) {
+            let value = match (value, option.kind()) {
+                (None, _) => {
+                    self.open.retain(|(set, _)| *set != option);
+                    return Ok(());
+                }
+                (Some(_), OptionKind::Secret) => return Err(is_bytes(name)),
+                (Some(value), OptionKind::Folder | OptionKind::Program) => {
+                    OptionValue::Path(value.into())
+                }
+                (Some(value), OptionKind::Flag | OptionKind::Size | OptionKind::Seconds) => {
+                    return self.set_number(name, number(name, value)?);
+                }
+                (Some(value), _) => OptionValue::Text(value.to_owned()),
+            };
+            return self.set_open(option, value);
+        }
         let default = Self::default();
-        let open = &mut self.open;
         match name {
-            "format" => {
-                let FormatName { format, compression } = word(name, value)?;
-                (open.format, open.compression) = (format, compression);
-            }
-            "backing-format" => open.backing_format = optional(name, value)?,
-            "snapshot" => open.snapshot = value.map(str::to_owned),
-            "follow" => open.follow = word(name, value)?,
-            "holes" => open.holes = word(name, value)?,
-            "cache" => open.cache = word(name, value)?,
-            "reader" => open.reader = word(name, value)?,
-            "vpc-size" => open.vpc_size = word(name, value)?,
             "digest" => self.digest = optional(name, value)?,
             "construction" => self.construction = optional(name, value)?,
-            "salt" | "key" | "secret" => match value {
-                None => self.unset_bytes(name),
-                Some(_) => {
-                    let message = format!("{name} is set with blksum_opts_set_bytes()");
-                    return Err(Failure::argument(message));
-                }
+            "salt" | "key" => match value {
+                None if name == "salt" => self.salt = Salt::EMPTY,
+                None => self.key = None,
+                Some(_) => return Err(is_bytes(name)),
             },
             _ => match (value, name) {
-                (Some(value), name) => return self.set_number(name, number(name, value)?),
+                (Some(value), name) if NUMBERS.contains(&name) => {
+                    return self.set_number(name, number(name, value)?);
+                }
                 (None, "partition") => self.partition = None,
                 (None, "offset") => self.offset = None,
                 (None, "length") => self.length = None,
-                (None, "force-share") => self.open.force_share = default.open.force_share,
                 (None, "block-size") => self.block_size = None,
                 (None, "threads") => self.threads = None,
-                (None, "max-zeros") => self.max_zeros = None,
                 (None, "limit") => self.limit = default.limit,
-                (None, _) => return Err(unknown(name)),
+                _ => return Err(unknown(name)),
             },
         }
         Ok(())
@@ -93,21 +96,28 @@ impl Settings {
     /// Sets an option to a number.
     pub(crate) fn set_number(&mut self, name: &str, value: u64) -> Result<(), Failure> {
         let size = || usize::try_from(value).map_err(|error| refused(name, error));
+        if let Some(option) = OpenOption::find(name) {
+            let value = match option.kind() {
+                OptionKind::Size => OptionValue::Size(value),
+                OptionKind::Seconds => OptionValue::Duration(Duration::from_secs(value)),
+                OptionKind::Flag if value <= 1 => OptionValue::Flag(value == 1),
+                OptionKind::Flag => return Err(refused(name, "must be 0 or 1")),
+                _ => return Err(refused(name, "is no number")),
+            };
+            return self.set_open(option, value);
+        }
         match name {
             "partition" => {
                 self.partition = Some(u32::try_from(value).map_err(|error| refused(name, error))?);
             }
             "offset" => self.offset = Some(value),
             "length" => self.length = Some(value),
-            "force-share" if value <= 1 => self.open.force_share = value == 1,
-            "force-share" => return Err(refused(name, "must be 0 or 1")),
             "block-size" => {
                 let size = BlockSize::try_from(value).map_err(|error| refused(name, error))?;
                 self.block_size = Some(size);
             }
             "threads" if (1..=MAX_THREADS).contains(&value) => self.threads = Some(size()?),
             "threads" => return Err(refused(name, format!("must be from 1 to {MAX_THREADS}"))),
-            "max-zeros" => self.max_zeros = Some(value),
             "limit" => self.limit = size()?,
             _ if OTHERS.contains(&name) => return Err(refused(name, "is no number")),
             _ => return Err(unknown(name)),
@@ -117,25 +127,39 @@ impl Settings {
 
     /// Sets an option to bytes.
     pub(crate) fn set_bytes(&mut self, name: &str, value: &[u8]) -> Result<(), Failure> {
-        match name {
-            "salt" => self.salt = Salt::try_from(value).map_err(|error| refused(name, error))?,
-            "key" => {
+        match (name, OpenOption::find(name)) {
+            ("salt", _) => {
+                self.salt = Salt::try_from(value).map_err(|error| refused(name, error))?
+            }
+            ("key", _) => {
                 let key = Key::new(value.to_vec());
                 let message = format!("must have {} to {} bytes", Key::MIN, Key::MAX);
                 self.key = Some(key.ok_or_else(|| refused(name, message))?);
             }
-            "secret" => self.open.secret = Some(Secret::new(value)),
+            (_, Some(option)) if option.kind() == OptionKind::Secret => {
+                return self.set_open(option, OptionValue::Secret(Secret::new(value)));
+            }
             _ => return Err(refused(name, "is not set to bytes")),
         }
         Ok(())
     }
 
-    fn unset_bytes(&mut self, name: &str) {
-        match name {
-            "salt" => self.salt = Salt::EMPTY,
-            "key" => self.key = None,
-            _ => self.open.secret = None,
+    fn set_open(&mut self, option: OpenOption, value: OptionValue) -> Result<(), Failure> {
+        let checked = OpenOptions::new().set(option, value.clone());
+        checked.map_err(|reason| refused(option.name(), reason))?;
+        self.open.retain(|(set, _)| *set != option);
+        self.open.push((option, value));
+        Ok(())
+    }
+
+    /// Returns the options for opening images.
+    pub(crate) fn open(&self) -> OpenOptions {
+        let mut options = OpenOptions::new();
+        for (option, value) in &self.open {
+            // Setting it once has shown that this succeeds.
+            let _ = options.set(*option, value.clone());
         }
+        options
     }
 
     /// Returns the part of an image.
@@ -186,17 +210,12 @@ impl Settings {
 
     /// Returns the settings of a pass.
     pub(crate) fn tuning(&self) -> Tuning {
-        let tuning = Tuning::default().with_max_zeros(self.max_zeros);
+        let tuning = Tuning::default().with_max_zeros(self.open().max_zeros);
         match self.threads {
             Some(threads) => tuning.with_threads(threads),
             None => tuning,
         }
     }
-}
-
-/// Parses a word, or returns the default.
-fn word<T: FromStr<Err: Display> + Default>(name: &str, value: Option<&str>) -> Result<T, Failure> {
-    optional(name, value).map(Option::unwrap_or_default)
 }
 
 fn optional<T: FromStr<Err: Display>>(
@@ -208,9 +227,6 @@ fn optional<T: FromStr<Err: Display>>(
 
 fn number(name: &str, value: &str) -> Result<u64, Failure> {
     let is_decimal = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_decimal && !NUMBERS.contains(&name) {
-        return Err(unknown(name));
-    }
     let parsed = if is_decimal { value.parse().ok() } else { None };
     parsed.ok_or_else(|| refused(name, "is no number in decimal"))
 }
@@ -219,30 +235,19 @@ fn refused(name: &str, why: impl Display) -> Failure {
     Failure::argument(format!("{name}: {why}"))
 }
 
+fn is_bytes(name: &str) -> Failure {
+    Failure::argument(format!("{name} is set with blksum_opts_set_bytes()"))
+}
+
 fn unknown(name: &str) -> Failure {
     Failure::argument(format!("there is no option '{}'", name.escape_debug()))
 }
 
-/// Options that are numbers.
-const NUMBERS: [&str; 8] =
-    ["partition", "offset", "length", "force-share", "block-size", "threads", "max-zeros", "limit"];
+/// Options of work that are numbers.
+const NUMBERS: [&str; 6] = ["partition", "offset", "length", "block-size", "threads", "limit"];
 
-/// Options that are not.
-const OTHERS: [&str; 13] = [
-    "format",
-    "backing-format",
-    "snapshot",
-    "follow",
-    "holes",
-    "cache",
-    "reader",
-    "vpc-size",
-    "digest",
-    "construction",
-    "salt",
-    "key",
-    "secret",
-];
+/// Options of work that are not.
+const OTHERS: [&str; 4] = ["digest", "construction", "salt", "key"];
 
 /// Extents that take 8 MiB.
 const DEFAULT_LIMIT: usize = 1 << 18;

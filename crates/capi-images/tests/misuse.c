@@ -194,6 +194,15 @@ static void options_refuse_values(void **state)
         {"force-share", "2", "force-share"}, {"key", "0123456789abcdef", "bytes"},
         {"colour", "red", "no option"},    {"", "", "no option"},
         {"digest", "\xff", "UTF-8"},       {"\xff", "1", "UTF-8"},
+        {"max-memory", "1M", "max-memory"}, {"timeout", "-1", "timeout"},
+        {"secret", "secret", "bytes"},     {"vpc-size", "large", "auto, geometry or current"},
+    };
+    static const char *const accepted[][2] = {
+        {"format", "raw+gzip"},   {"backing-format", "qcow2"},  {"vpc-size", "current"},
+        {"follow", "none"},       {"force-share", "1"},         {"tls-certificates", "folder"},
+        {"max-zeros", "1048576"}, {"max-memory", "0"},          {"cache", "no"},
+        {"holes", "ignore"},      {"reader", "qemu"},           {"nbd-server", "qemu-nbd"},
+        {"timeout", "0"},         {"snapshot", "before"},
     };
     struct blksum_opts *opts = blksum_opts_new();
     struct blksum_error *error;
@@ -204,7 +213,13 @@ static void options_refuse_values(void **state)
         assert_int_equal(blksum_opts_set(opts, cases[i][0], cases[i][1], &error), -1);
         assert_error(error, BLKSUM_ERROR_ARGUMENT, cases[i][2]);
     }
+    for (size_t i = 0; i < sizeof accepted / sizeof accepted[0]; i++) {
+        assert_int_equal(blksum_opts_set(opts, accepted[i][0], accepted[i][1], NULL), 0);
+        assert_int_equal(blksum_opts_set(opts, accepted[i][0], NULL, NULL), 0);
+    }
     assert_int_equal(blksum_opts_set_number(opts, "digest", 1, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "no number");
+    assert_int_equal(blksum_opts_set_number(opts, "follow", 1, &error), -1);
     assert_error(error, BLKSUM_ERROR_ARGUMENT, "no number");
     assert_int_equal(blksum_opts_set_number(opts, "colour", 1, &error), -1);
     assert_error(error, BLKSUM_ERROR_ARGUMENT, "no option");

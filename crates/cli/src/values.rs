@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use blkhash::BlockSize;
-use blkimage::{Compression, Format, NbdOptions, Secret};
+use blkimage::{OpenOption, OpenOptions, OptionKind, OptionValue, Secret};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
@@ -60,12 +60,6 @@ pub fn parse_large_size(text: &str) -> Result<u64, &'static str> {
     parse_size(text).map_err(|_| LARGE_SIZE_SYNTAX)
 }
 
-/// Returns how long a server may be silent: `given`, or the default. Zero means no limit, which is
-/// `None`.
-pub fn timeout(given: Option<Duration>) -> Option<Duration> {
-    given.map_or(NbdOptions::default().timeout, |given| Some(given).filter(|it| !it.is_zero()))
-}
-
 /// Reads the secret from the file at `path`. The error is a message for the user.
 pub fn read_secret(path: &Path) -> Result<Secret, String> {
     Secret::read(path).map_err(|error| {
@@ -80,6 +74,10 @@ pub struct Named<T> {
     names: fn() -> Vec<&'static str>,
     value: PhantomData<fn() -> T>,
 }
+
+/// Parses the value of an option for opening images. That of a secret is the path of its file.
+#[derive(Clone)]
+pub struct OptionParser(pub OpenOption);
 
 /// Parses a whole number within a range. Errors show the range.
 #[derive(Clone)]
@@ -108,22 +106,57 @@ where
     ) -> Result<T, clap::Error> {
         let text = value.to_string_lossy();
         text.parse().map_err(|reason: T::Err| {
-            let (reason, names) = (reason.to_string(), (self.names)());
-            let is_said = || {
-                let mut words = reason.split([' ', ',', ':']);
-                words.any(|word| word != text && names.contains(&word))
-            };
-            let reason = match meant(&text, &names) {
-                _ if is_said() || reason.contains(": use ") => reason,
-                Some(question) => question,
-                None => format!("{reason}: use {}", one_of(&names)),
-            };
+            let reason = with_names(&text, reason.to_string(), &(self.names)());
             invalid(command, arg, &text, &reason)
         })
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+impl TypedValueParser for OptionParser {
+    type Value = OptionValue;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<OptionValue, clap::Error> {
+        let Self(option) = *self;
+        let text = value.to_string_lossy();
+        let number = match option.kind() {
+            OptionKind::Size => parse_large_size(&text).map(OptionValue::Size),
+            OptionKind::Seconds => parse_seconds(&text).map(OptionValue::Duration),
+            OptionKind::Text => match value.to_str() {
+                Some(text) => Ok(OptionValue::Text(text.to_owned())),
+                None => Err("is not UTF-8"),
+            },
+            OptionKind::Format { .. } | OptionKind::Words(_) => {
+                let given = OptionValue::Text(text.to_string());
+                return match OpenOptions::new().set(option, given.clone()) {
+                    Ok(()) => Ok(given),
+                    Err(_) => {
+                        let unknown = match option.kind() {
+                            OptionKind::Format { .. } => "unknown image format",
+                            _ => "unknown name",
+                        };
+                        let reason = with_names(&text, unknown.to_owned(), &option.words());
+                        Err(invalid(command, arg, &text, &reason))
+                    }
+                };
+            }
+            _ => Ok(OptionValue::Path(value.into())),
+        };
+        number.map_err(|reason| invalid(command, arg, &text, reason))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let Self(option) = *self;
+        let words = option.words();
+        (!words.is_empty()).then(|| Box::new(words.into_iter().map(PossibleValue::new)) as _)
     }
 }
 
@@ -154,6 +187,19 @@ where
                 format!("use a number from {} to {}", self.range.start(), self.range.end());
             invalid(command, arg, &text, &reason)
         })
+    }
+}
+
+/// Adds the name that was meant, or all, to the reason why `text` is none of `names`, unless it says them.
+fn with_names(text: &str, reason: String, names: &[&str]) -> String {
+    let is_said = || {
+        let mut words = reason.split([' ', ',', ':']);
+        words.any(|word| word != text && names.contains(&word))
+    };
+    match meant(text, names) {
+        _ if is_said() || reason.contains(": use ") => reason,
+        Some(question) => question,
+        None => format!("{reason}: use {}", one_of(names)),
     }
 }
 
@@ -198,16 +244,6 @@ pub fn and(names: &[impl AsRef<str>]) -> String {
         Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
         _ => names.concat(),
     }
-}
-
-/// Returns the names of formats, for completions.
-pub fn format_names() -> Vec<&'static str> {
-    Format::all().map(Format::name).collect()
-}
-
-/// Returns the values of `--format`, for completions: formats and compressions.
-pub fn file_format_names() -> Vec<&'static str> {
-    format_names().into_iter().chain(Compression::names()).collect()
 }
 
 const LARGE_SIZE_SYNTAX: &str =

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use crate::options::{DEFAULT_MAX_UNSTORED, OpenOptions};
+use crate::options::{DEFAULT_MAX_ZEROS, OpenOptions};
 
 /// Limits of one file.
 #[derive(Clone, Copy)]
@@ -16,9 +16,9 @@ pub(super) struct Limits {
 impl Limits {
     /// Returns the limits of a file with `stored` bytes.
     pub fn new(options: &OpenOptions, stored: u64) -> Self {
-        let max_unstored = options.max_unstored.unwrap_or(DEFAULT_MAX_UNSTORED);
+        let max_zeros = options.max_zeros.unwrap_or(DEFAULT_MAX_ZEROS);
         Self {
-            max_content: stored.saturating_add(max_unstored),
+            max_content: stored.saturating_add(max_zeros),
             max_memory: options.max_memory.unwrap_or(DEFAULT_MAX_MEMORY),
         }
     }

@@ -85,8 +85,8 @@ impl Images {
     }
 
     fn new(files: Files, options: &OpenOptions) -> Self {
-        let OpenOptions { max_unstored, max_memory, .. } = *options;
-        let limits = OpenOptions::new().max_unstored(max_unstored).max_memory(max_memory);
+        let OpenOptions { max_zeros, max_memory, .. } = *options;
+        let limits = OpenOptions::new().max_zeros(max_zeros).max_memory(max_memory);
         let (found, disks, known_sizes) = Default::default();
         Self { files, found, disks, limits, known_sizes }
     }

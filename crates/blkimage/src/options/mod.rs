@@ -1,8 +1,11 @@
 //! Options for opening images.
 
+mod table;
+
 #[cfg(feature = "qemu-nbd")]
 use std::path::PathBuf;
 
+pub use self::table::{InvalidValue, OpenOption, OptionKind, OptionValue, Topic};
 #[cfg(feature = "compressed")]
 use crate::compression::Compression;
 use crate::error::Result;
@@ -61,7 +64,7 @@ pub struct OpenOptions {
     /// Maximum number of bytes by which the size of an image may exceed the size of its files, for
     /// formats that do not report empty ranges (luks, bochs, cloop and dmg) and compressed files, which are
     /// read in full. `None` is 1 TiB.
-    pub max_unstored: Option<u64>,
+    pub max_zeros: Option<u64>,
     /// Maximum number of bytes of a dictionary or window that a compressed file may ask for, and of content that is decoded
     /// ahead. `None` is 256 MiB.
     #[cfg(feature = "compressed")]
@@ -168,8 +171,8 @@ impl OpenOptions {
 
     /// Limits by how many bytes the size of an image may exceed the size of its files.
     #[must_use]
-    pub fn max_unstored(mut self, max_unstored: impl Into<Option<u64>>) -> Self {
-        self.max_unstored = max_unstored.into();
+    pub fn max_zeros(mut self, max_zeros: impl Into<Option<u64>>) -> Self {
+        self.max_zeros = max_zeros.into();
         self
     }
 
@@ -257,4 +260,4 @@ names!(VpcSize { Auto = "auto", Geometry = "geometry", Current = "current" });
 
 /// 1 TiB, which takes about half an hour to read through qemu-nbd.
 #[cfg(any(feature = "compressed", feature = "qemu-nbd"))]
-pub(crate) const DEFAULT_MAX_UNSTORED: u64 = 1 << 40;
+pub(crate) const DEFAULT_MAX_ZEROS: u64 = 1 << 40;

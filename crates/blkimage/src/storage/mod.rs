@@ -451,7 +451,7 @@ pub(crate) fn read_error(name: &Path, error: io::Error, offset: Option<u64>) -> 
         InvalidData => return new(ErrorKind::Corrupt, &error),
         NotSeekable | Unsupported => return new(ErrorKind::Unsupported, &error),
         OutOfMemory => return new(ErrorKind::Size, &error).with_hint(Hint::MaxMemory),
-        FileTooLarge => return new(ErrorKind::Size, &error).with_hint(Hint::MaxUnstored),
+        FileTooLarge => return new(ErrorKind::Size, &error).with_hint(Hint::MaxZeros),
         _ => {}
     }
     let failed = Error::new(ErrorKind::Io, name, "cannot be read").because(error);

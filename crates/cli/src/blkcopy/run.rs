@@ -155,7 +155,7 @@ impl<'a> Job<'a> {
         }
         let defaults = Tuning::default();
         let threads = args.threads.map_or(defaults.threads, usize::from);
-        let tuning = defaults.with_threads(threads).with_max_zeros(args.opening.max_zeros);
+        let tuning = defaults.with_threads(threads).with_max_zeros(args.opening.open.max_zeros);
         let is_part = args.is_partial() || args.apply;
         let parameters = match &wanted {
             None => Vec::new(),
@@ -286,7 +286,7 @@ impl<'a> Job<'a> {
                     name: &args.source,
                     image,
                     source: selected.source(),
-                    snapshot: args.opening.snapshot.as_deref(),
+                    snapshot: args.opening.open.snapshot.as_deref(),
                     partition: args.partition,
                 };
                 let only = self.only(image, selected, files.list)?;

@@ -172,7 +172,7 @@ impl Sought {
     }
 
     fn budget(&self, args: &Args) -> Budget<'_> {
-        let has_limit = args.opening.max_zeros.is_none();
+        let has_limit = args.opening.open.max_zeros.is_none();
         Budget { search: &self.search, is_patient: false, has_limit }
     }
 }

@@ -50,7 +50,7 @@ pub struct Bytes {
 impl Bytes {
     /// Opens the file before the source is, so that whatever changes meanwhile is found out.
     pub fn open(args: &Args, options: &OpenOptions) -> Option<Self> {
-        let is_whole = args.partition.is_none() && args.opening.snapshot.is_none();
+        let is_whole = args.partition.is_none() && args.opening.open.snapshot.is_none();
         let Location::Path(path) = Location::new(&args.source) else { return None };
         let size = input::file_size(&args.source).filter(|_| is_whole && args.source != "-")?;
         let identity = Identity::of(path)?;
@@ -158,8 +158,8 @@ fn of_stream(
 /// Returns the first given option for which a source has a size and is read in parts.
 fn needs_image(args: &Args) -> Option<&'static str> {
     let options = [
-        ("--format", args.opening.format().is_some_and(|format| format != Format::Raw)),
-        ("--snapshot", args.opening.snapshot.is_some()),
+        ("--format", args.opening.open.format.is_some_and(|format| format != Format::Raw)),
+        ("--snapshot", args.opening.open.snapshot.is_some()),
         ("--partition", args.partition.is_some()),
         ("--map", args.map.is_some()),
         ("--update", args.update),

@@ -28,7 +28,7 @@ impl Data {
         let selected = selected.map_err(|error| Problem::new(error.to_string()))?;
         let defaults = Tuning::default();
         let threads = args.threads.map_or(defaults.threads, usize::from);
-        let tuning = defaults.with_threads(threads).with_max_zeros(args.opening.max_zeros);
+        let tuning = defaults.with_threads(threads).with_max_zeros(args.opening.open.max_zeros);
         Ok(Self { selected, name: name.to_owned(), tuning })
     }
 

@@ -12,7 +12,7 @@ use crate::values::Count;
 
 /// Options that say which content is read, and how.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)))]
+#[command(mut_arg("max-zeros", |size| size.help(MAX_ZEROS_HELP)))]
 pub struct SourceArgs {
     /// Salt in hexadecimal: up to 32 bytes for fs-verity, 256 for dm-verity; - is none
     #[arg(short, long, value_name = "HEX", value_parser = salt, allow_hyphen_values = true)]
@@ -43,8 +43,8 @@ impl SourceArgs {
     }
 
     /// Returns the first given option that says what of an image is read.
-    pub fn of_content(&self) -> Option<&'static str> {
-        self.partition.map(|_| "--partition").or_else(|| self.opening.of_content())
+    pub fn of_content(&self) -> Option<String> {
+        self.partition.map(|_| "--partition".to_owned()).or_else(|| self.opening.of_content())
     }
 }
 

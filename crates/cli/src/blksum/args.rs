@@ -27,7 +27,7 @@ use crate::values::{Count, Named, parse_block_size, parse_large_size, parse_size
     infer_long_args = true,
     args_override_self = true,
     max_term_width = 100,
-    mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+    mut_arg("max-zeros", |size| size.help(MAX_ZEROS_HELP)),
     after_help = AFTER_HELP
 )]
 pub struct Args {
@@ -339,15 +339,15 @@ mod tests {
     fn optional_values_do_not_eat_names() {
         let parse = |args: &[&str]| {
             let args = Args::try_parse_from([&["blksum"], args].concat()).unwrap();
-            (args.opening.cache, args.progress, args.names)
+            (args.opening.open.cache, args.progress, args.names)
         };
         let name = || vec![OsString::from("no")];
-        assert_eq!(parse(&["--cache", "no"]), (Some(Cache::Yes), None, name()));
-        assert_eq!(parse(&["--cache=no", "no"]), (Some(Cache::No), None, name()));
-        assert_eq!(parse(&["-p", "no"]), (None, Some(When::Always), name()));
-        assert_eq!(parse(&["--progress", "no"]), (None, Some(When::Always), name()));
-        assert_eq!(parse(&["-zpb", "no"]), (None, Some(When::Always), name()));
-        assert_eq!(parse(&["-p=never", "no"]), (None, Some(When::Never), name()));
+        assert_eq!(parse(&["--cache", "no"]), (Cache::Yes, None, name()));
+        assert_eq!(parse(&["--cache=no", "no"]), (Cache::No, None, name()));
+        assert_eq!(parse(&["-p", "no"]), (Cache::Auto, Some(When::Always), name()));
+        assert_eq!(parse(&["--progress", "no"]), (Cache::Auto, Some(When::Always), name()));
+        assert_eq!(parse(&["-zpb", "no"]), (Cache::Auto, Some(When::Always), name()));
+        assert_eq!(parse(&["-p=never", "no"]), (Cache::Auto, Some(When::Never), name()));
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Settings {
             args.construction = Some(Construction::Linear);
             // Tagged lines of check files still refer to the content of images.
             if !args.check {
-                args.opening.format = Some(RAW);
+                args.opening.open.format = Some(Format::Raw);
             }
         }
         let parameters = args.parameters()?;
@@ -339,7 +339,8 @@ impl Args {
             let name = quote::name(name.as_bytes());
             return Err(format!("{name}: --files0-from takes no other names of images"));
         }
-        if let (true, Some(format)) = (self.bytes, self.opening.format.filter(|it| *it != RAW)) {
+        let format = self.opening.format_name();
+        if self.bytes && format != RAW && format != FormatName::default() {
             return Err(format!("--bytes cannot be used with --format {format}: {BYTES}"));
         }
         let is_linear = |construction: &Construction| *construction == Construction::Linear;
@@ -370,11 +371,13 @@ impl Args {
         let is_tls = |name: &OsString| name.as_bytes().to_ascii_lowercase().starts_with(b"nbds");
         // The names in check files and lists are not known yet.
         let knows_names = !self.check && self.files0_from.is_empty();
-        if self.opening.tls_certificates.is_some() && knows_names && !self.names.iter().any(is_tls)
+        if self.opening.open.nbd.tls_certificates.is_some()
+            && knows_names
+            && !self.names.iter().any(is_tls)
         {
             return Err("the --tls-certificates option is meaningful only for nbds:// URIs".into());
         }
-        if self.opening.tls_certificates.is_some() && self.check && !self.allow_uri {
+        if self.opening.open.nbd.tls_certificates.is_some() && self.check && !self.allow_uri {
             return Err("the --tls-certificates option is meaningful only with --allow-uri".into());
         }
         Ok(())
@@ -410,7 +413,11 @@ impl Args {
     }
 
     fn content(&self) -> Content {
-        Content { snapshot: self.opening.snapshot.clone(), part: self.part(), ..Content::default() }
+        Content {
+            snapshot: self.opening.open.snapshot.clone(),
+            part: self.part(),
+            ..Content::default()
+        }
     }
 
     fn check_settings(&self, parameters: &Parameters) -> Result<Check, String> {
@@ -462,7 +469,7 @@ impl Args {
 
     fn style(&self, parameters: &Parameters, tag: bool) -> Style {
         // A plain tag means the whole file.
-        let is_plain = self.opening.format == Some(RAW)
+        let is_plain = self.opening.format_name() == RAW
             && self.part().is_none()
             && parameters.construction() == Construction::Linear;
         let form = match (tag, self.binary) {
@@ -509,7 +516,7 @@ impl Args {
             .with_threads(self.threads.map_or(defaults.threads, usize::from))
             .with_read_size(self.read_size.map_or(defaults.read_size, size))
             .with_queue_depth(self.queue_depth.map_or(defaults.queue_depth, usize::from))
-            .with_max_zeros(self.opening.max_zeros)
+            .with_max_zeros(self.opening.open.max_zeros)
             .with_implementation(implementation))
     }
 }

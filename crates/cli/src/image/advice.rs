@@ -5,9 +5,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use blkimage::{Compression, ErrorKind, Hint, Image, Way, split_member};
+use blkimage::{ErrorKind, Hint, Image, Way, split_member};
 use rustix::io::Errno;
 
+use crate::image::args::say;
 use crate::{messages, quote};
 
 /// Prints the warnings of an image that was opened by this name.
@@ -17,7 +18,7 @@ pub fn warn(image: &Image, name: &OsStr) {
             true => warning.reason.clone(),
             false => warning.to_string(),
         };
-        let advice = warning.hint.and_then(|hint| of_hint(hint, name));
+        let advice = warning.hint.map(|hint| of_hint(hint, name).into());
         let text = format!("warning: {}", with_advice(text, advice));
         messages::message_of(name.as_encoded_bytes(), &text);
     }
@@ -70,7 +71,7 @@ pub fn of_error(error: &blkimage::Error) -> Option<Cow<'static, str>> {
             "blksum" => "--verbose shows what it allows, --no-sandbox lifts it".into(),
             _ => "--no-sandbox lifts it".into(),
         }),
-        _ => error.hint().and_then(|hint| of_hint(hint, error.name().as_os_str())),
+        _ => error.hint().map(|hint| of_hint(hint, error.name().as_os_str()).into()),
     }
 }
 
@@ -78,72 +79,34 @@ pub fn of_error(error: &blkimage::Error) -> Option<Cow<'static, str>> {
 pub fn of_pass(error: &blksum::Error) -> Option<Cow<'static, str>> {
     match error {
         blksum::Error::Image(error) => of_error(error),
-        blksum::Error::Zeros { .. } => of_option(Hint::MaxUnstored).map(Cow::Borrowed),
+        blksum::Error::Zeros { .. } => Some(Hint::MaxZeros.describe(say, "FILE").into()),
         _ => None,
     }
 }
 
 /// Returns what to do about an error of writing to a server.
-pub fn of_io(error: &io::Error) -> Option<&'static str> {
-    Hint::of_io(error).and_then(of_option)
+pub fn of_io(error: &io::Error) -> Option<String> {
+    Hint::of_io(error).map(|hint| hint.describe(say, "FILE"))
 }
 
 /// Returns what to do about the file `name`.
-fn of_hint(hint: Hint, name: &OsStr) -> Option<Cow<'static, str>> {
-    let bytes = |compression: Option<Compression>| match compression {
-        None => "-f raw reads the bytes of the file itself".to_owned(),
-        Some(compression) => format!("-f raw+{compression} reads its content as a disk"),
-    };
-    match hint {
-        Hint::RawContent { compression } => Some(bytes(compression).into()),
-        Hint::NoDisk { way, compression } => {
-            let bytes = bytes(compression);
-            Some(match of_way(way, name) {
-                Some(way) => format!("{way}; {bytes}").into(),
-                None => bytes.into(),
-            })
-        }
-        hint => of_option(hint).map(Cow::Borrowed),
-    }
-}
-
-/// Describes how to get a disk out of the file `name`.
-fn of_way(way: Way, name: &OsStr) -> Option<String> {
+fn of_hint(hint: Hint, name: &OsStr) -> String {
     let is_file = name != "-" && split_member(Path::new(name)).is_none();
     let file = if is_file { quote::name(name.as_encoded_bytes()) } else { "FILE".to_owned() };
-    match (way, messages::program()) {
-        (Way::Pipe(command), "blkcopy") => {
-            Some(format!("{} | blkcopy - DESTINATION copies it", command.replace("FILE", &file)))
+    let described = hint.describe(say, &file);
+    let verb = match messages::program() {
+        "blkcopy" => " | blkcopy - DESTINATION copies it",
+        "blksum" => " | blksum hashes it",
+        _ => return described,
+    };
+    // These commands read what the other one writes.
+    match hint {
+        Hint::NoDisk { way: Way::Pipe(command), .. } => {
+            let way = format!("{}{verb}; ", command.replace("FILE", &file));
+            described.split_once("; ").map_or(way.clone(), |(_, bytes)| way + bytes)
         }
-        (Way::Pipe(command), "blksum") => {
-            Some(format!("{} | blksum hashes it", command.replace("FILE", &file)))
-        }
-        (Way::Compression(method), _) => Some(format!("-f {method} reads its content")),
-        (way, _) => way.describe(&file),
+        _ => described,
     }
-}
-
-/// Returns the option for a hint.
-fn of_option(hint: Hint) -> Option<&'static str> {
-    Some(match hint {
-        Hint::Follow => "--follow=beneath allows files beneath its folder, --follow=any all",
-        Hint::FollowAny => "--follow=any allows it",
-        Hint::BackingFormat => "give --backing-format",
-        Hint::RecordFormat => "record it with qemu-img rebase -u -F, or give --backing-format",
-        Hint::VpcSize => "--vpc-size gives it another size",
-        Hint::CurrentSize => "--vpc-size=current reads the size that its header states",
-        Hint::ForceShare => "-U (--force-share) reads it anyway",
-        Hint::Format => "say with --format what it is",
-        Hint::Raw => "-f raw reads the bytes of the file itself",
-        Hint::Secret => {
-            "give the secret with --secret-file, or use -f raw for the bytes of the file itself"
-        }
-        Hint::Reader => "leave out --reader=qemu, or use -f raw for the bytes of the file itself",
-        Hint::MaxUnstored => "--max-zeros=SIZE allows more",
-        Hint::MaxMemory => "--max-memory=SIZE allows more",
-        Hint::Timeout => "--timeout=SECONDS waits longer",
-        _ => return None,
-    })
 }
 
 const DENIED_PROGRAM: &str =

@@ -1,118 +1,26 @@
-//! The options of all commands that open images.
+//! The options of all commands that open images, made from the table of `blkimage`.
 //!
 //! The headings are those of the help of blksum. The help of blkhash has none.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use blkimage::{
-    Cache, Follow, Format, FormatName, Holes, NbdOptions, OpenOptions, Reader, VpcSize,
-};
+use blkimage::{Follow, FormatName, OpenOption, OpenOptions, OptionKind, OptionValue, Topic};
 use blksandbox::Sandbox;
-use clap::ValueHint;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 
 use crate::outputs;
 use crate::problem::Failure;
-use crate::values::{
-    Named, file_format_names, format_names, parse_large_size, parse_seconds, read_secret, timeout,
-};
+use crate::values::{OptionParser, read_secret};
 
 /// Options for opening images.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug)]
 pub struct Opening {
-    /// Format or compression [default: as detected]
-    #[arg(
-        help_heading = IMAGES, short, long, value_name = "FORMAT",
-        value_parser = Named::<FormatName>::of(file_format_names), hide_possible_values = true
-    )]
-    pub format: Option<FormatName>,
-
-    /// Read the internal snapshot with this name or id
-    #[arg(help_heading = IMAGES, long, value_name = "NAME")]
-    pub snapshot: Option<String>,
-
-    /// Size of vpc (vhd) images: auto (as in QEMU 10.0), geometry (cylinders x heads x sectors) or current
-    /// (the size that the image states) [default: auto]
-    #[arg(
-        help_heading = IMAGES, long, value_name = "WHICH",
-        value_parser = Named::<VpcSize>::of(VpcSize::names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub vpc_size: Option<VpcSize>,
-
-    /// Unlock encrypted (luks) images with the content of FILE
-    #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    /// What was given, but for the secret, and otherwise the defaults.
+    pub open: OpenOptions,
     pub secret_file: Option<PathBuf>,
-
-    /// For images from unknown sources: --follow=none
-    #[arg(help_heading = SAFETY, long, conflicts_with = "follow")]
-    pub untrusted: bool,
-
-    /// Files that an image may refer to: beneath (its own folder), any or none [default: beneath]
-    #[arg(
-        help_heading = SAFETY, long, value_name = "WHICH",
-        value_parser = Named::<Follow>::of(Follow::names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub follow: Option<Follow>,
-
-    /// Format of backing files whose format is not recorded
-    #[arg(
-        help_heading = SAFETY, long, value_name = "FORMAT",
-        value_parser = Named::<Format>::of(format_names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub backing_format: Option<Format>,
-
-    /// Read images that are in use
-    #[arg(help_heading = SAFETY, short = 'U', long, hide_short_help = true)]
-    pub force_share: bool,
-
-    /// Folder of the certificates for nbds:// URIs [default: that of libnbd]
-    #[arg(help_heading = SAFETY, long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
-    pub tls_certificates: Option<PathBuf>,
-
-    /// Disable the sandbox
-    #[arg(help_heading = SAFETY, long, hide_short_help = true)]
     pub no_sandbox: bool,
-
-    /// Refuse images with more than SIZE of zeros that are not stored [default: 1T for formats that hide what is
-    /// stored, otherwise no limit]
-    #[arg(help_heading = SAFETY, long, value_name = "SIZE", value_parser = parse_large_size, hide_short_help = true)]
-    pub max_zeros: Option<u64>,
-
-    /// Refuse compressed files whose dictionary or window is larger than SIZE [default: 256M]
-    #[arg(help_heading = SAFETY, long, value_name = "SIZE", value_parser = parse_large_size, hide_short_help = true)]
-    pub max_memory: Option<u64>,
-
-    /// Read through the page cache: auto, yes or no [default: auto; without a value: yes]
-    #[arg(
-        help_heading = SPEED, long, value_name = "WHEN",
-        num_args = 0..=1, require_equals = true, default_missing_value = "yes",
-        value_parser = Named::<Cache>::of(Cache::names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub cache: Option<Cache>,
-
-    /// How to treat holes in files: trust, verify or ignore [default: trust]
-    #[arg(
-        help_heading = SPEED, long, value_name = "MODE",
-        value_parser = Named::<Holes>::of(Holes::names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub holes: Option<Holes>,
-
-    /// How formats are read: auto (by this program if it can) or qemu (by qemu-nbd, to compare the two)
-    /// [default: auto]
-    #[arg(
-        help_heading = SPEED, long, value_name = "HOW",
-        value_parser = Named::<Reader>::of(Reader::names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub reader: Option<Reader>,
-
-    /// Program that reads formats that this one does not read [default: qemu-nbd]
-    #[arg(help_heading = SPEED, long, value_name = "PROGRAM", value_hint = ValueHint::CommandName, hide_short_help = true)]
-    pub nbd_server: Option<PathBuf>,
-
-    /// Fail if a server is silent for SECONDS; 0 waits forever [default: 60]
-    #[arg(help_heading = SPEED, long, value_name = "SECONDS", value_parser = parse_seconds, hide_short_help = true)]
-    pub timeout: Option<Duration>,
+    given: Vec<OpenOption>,
 }
 
 impl Opening {
@@ -134,49 +42,168 @@ impl Opening {
         Ok(options)
     }
 
-    /// Returns the first given option that says what of an image is read.
-    pub fn of_content(&self) -> Option<&'static str> {
-        let options = [
-            ("--snapshot", self.snapshot.is_some()),
-            ("--format", self.format.is_some()),
-            ("--backing-format", self.backing_format.is_some()),
-            ("--vpc-size", self.vpc_size.is_some()),
-            ("--secret-file", self.secret_file.is_some()),
-        ];
-        options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    /// Returns whether an option was given.
+    pub fn is_given(&self, option: OpenOption) -> bool {
+        self.given.contains(&option)
     }
 
-    /// Returns the format of images, without their compression.
-    pub fn format(&self) -> Option<Format> {
-        self.format.and_then(|it| it.format)
+    /// Returns the first given option that says what of an image is read.
+    pub fn of_content(&self) -> Option<String> {
+        let is_of_content = |option: &&OpenOption| {
+            option.topic() == Topic::Images || **option == OpenOption::BackingFormat
+        };
+        self.given.iter().find(is_of_content).map(|option| format!("--{}", long(*option)))
+    }
+
+    /// Returns the value of `--format`.
+    pub fn format_name(&self) -> FormatName {
+        FormatName { format: self.open.format, compression: self.open.compression }
     }
 
     /// Returns the options for opening images. The error is what is wrong with the secret.
     pub fn options(&self) -> Result<OpenOptions, String> {
         let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
-        let nbd = NbdOptions::new()
-            .timeout(timeout(self.timeout))
-            .tls_certificates(self.tls_certificates.clone())
-            .allow_local_files(true);
-        let follow = if self.untrusted { Follow::None } else { self.follow.unwrap_or_default() };
-        Ok(OpenOptions::new()
-            .format(self.format())
-            .compression(self.format.and_then(|it| it.compression))
-            .snapshot(self.snapshot.clone())
-            .follow(follow)
-            .backing_format(self.backing_format)
-            .vpc_size(self.vpc_size.unwrap_or_default())
-            .holes(self.holes.unwrap_or_default())
-            .cache(self.cache.unwrap_or_default())
-            .force_share(self.force_share)
-            .reader(self.reader.unwrap_or_default())
-            .nbd_server(self.nbd_server.clone())
-            .secret(secret)
-            .max_unstored(self.max_zeros)
-            .max_memory(self.max_memory)
-            .nbd(nbd))
+        let nbd = self.open.nbd.clone().allow_local_files(true);
+        Ok(self.open.clone().secret(secret).nbd(nbd))
     }
 }
+
+impl clap::FromArgMatches for Opening {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut opening = Self {
+            open: OpenOptions::new(),
+            secret_file: None,
+            no_sandbox: matches.get_flag(NO_SANDBOX),
+            given: Vec::new(),
+        };
+        for option in OpenOption::ALL {
+            let value = match option.kind() {
+                OptionKind::Flag => {
+                    matches.get_flag(option.name()).then_some(OptionValue::Flag(true))
+                }
+                _ => matches.get_one(option.name()).cloned(),
+            };
+            match value {
+                None => continue,
+                Some(OptionValue::Path(path)) if option.kind() == OptionKind::Secret => {
+                    opening.secret_file = Some(path);
+                }
+                Some(value) => opening.open.set(*option, value).map_err(|error| {
+                    let message = format!("--{} {error}", long(*option));
+                    clap::Error::raw(clap::error::ErrorKind::ValueValidation, message)
+                })?,
+            }
+            opening.given.push(*option);
+        }
+        if matches.get_flag(UNTRUSTED) {
+            opening.open.follow = Follow::None;
+        }
+        Ok(opening)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl clap::Args for Opening {
+    fn augment_args(command: Command) -> Command {
+        let of = |topic| OpenOption::ALL.iter().filter(move |it| it.topic() == topic);
+        let untrusted = Arg::new(UNTRUSTED)
+            .help("For images from unknown sources: --follow=none")
+            .conflicts_with(OpenOption::Follow.name());
+        let no_sandbox = Arg::new(NO_SANDBOX).help("Disable the sandbox").hide_short_help(true);
+        let flags = [(UNTRUSTED, untrusted), (NO_SANDBOX, no_sandbox)];
+        let flags = flags
+            .map(|(name, flag)| flag.long(name).action(ArgAction::SetTrue).help_heading(SAFETY));
+        command
+            .args(of(Topic::Images).map(argument))
+            .args(flags)
+            .args(of(Topic::Safety).map(argument))
+            .args(of(Topic::Reading).map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// Returns the argument for an option.
+fn argument(option: &OpenOption) -> Arg {
+    let is_short_help = matches!(option, OpenOption::Format | OpenOption::Snapshot);
+    let argument = Arg::new(option.name())
+        .long(long(*option))
+        .help(help(*option))
+        .help_heading(match option.topic() {
+            Topic::Images => IMAGES,
+            Topic::Safety => SAFETY,
+            _ => SPEED,
+        })
+        .hide_short_help(!is_short_help);
+    let argument = match option {
+        OpenOption::Format => argument.short('f'),
+        OpenOption::ForceShare => argument.short('U'),
+        OpenOption::Cache => {
+            argument.num_args(0..=1).require_equals(true).default_missing_value("yes")
+        }
+        _ => argument,
+    };
+    if option.kind() == OptionKind::Flag {
+        return argument.action(ArgAction::SetTrue);
+    }
+    let hint = match option.kind() {
+        OptionKind::Folder => ValueHint::DirPath,
+        OptionKind::Program => ValueHint::CommandName,
+        OptionKind::Secret => ValueHint::FilePath,
+        _ => ValueHint::Unknown,
+    };
+    argument
+        .value_name(option.value_name())
+        .value_hint(hint)
+        .value_parser(OptionParser(*option))
+        .hide_possible_values(true)
+}
+
+/// Describes an option in the help of a command.
+fn help(option: OpenOption) -> String {
+    let text = match option.kind() {
+        OptionKind::Secret => "Unlock encrypted (luks) images with the content of FILE".to_owned(),
+        _ => option.text().to_owned(),
+    };
+    let choice = option.choice(str::to_owned).map_or_else(String::new, |it| format!(": {it}"));
+    let default = match (option, option.default_text()) {
+        (OpenOption::Cache, default) => format!(" [default: {default}; without a value: yes]"),
+        (_, "") => String::new(),
+        (_, default) => format!(" [default: {default}]"),
+    };
+    format!("{text}{choice}{default}")
+}
+
+/// Returns the name of an option in commands. A secret is in a file there.
+pub fn long(option: OpenOption) -> &'static str {
+    match option {
+        OpenOption::Secret => "secret-file",
+        option => option.name(),
+    }
+}
+
+/// Writes an option, with a value, as advice about errors does.
+pub fn say(option: OpenOption, value: Option<&str>) -> String {
+    let name = long(option);
+    match (option, value, option.kind()) {
+        (OpenOption::Format, Some(value), _) => format!("-f {value}"),
+        (OpenOption::ForceShare, ..) => format!("-U (--{name})"),
+        (_, Some(value), _) => format!("--{name}={value}"),
+        (_, None, OptionKind::Size | OptionKind::Seconds) => {
+            format!("--{name}={}", option.value_name())
+        }
+        (_, None, _) => format!("--{name}"),
+    }
+}
+
+const UNTRUSTED: &str = "untrusted";
+const NO_SANDBOX: &str = "no-sandbox";
 
 pub const IMAGES: &str = "Images";
 pub const SAFETY: &str = "Safety";

@@ -34,7 +34,7 @@ use crate::formats::raw::Raw;
 use crate::formats::vmdk;
 use crate::hint::Hint;
 use crate::layer::{GuestRange, Layer, Mapping, Purpose};
-use crate::options::{DEFAULT_MAX_UNSTORED, OpenOptions, Reader, VpcSize};
+use crate::options::{DEFAULT_MAX_ZEROS, OpenOptions, Reader, VpcSize};
 use crate::probe::Format;
 use crate::storage::nbd::Nbd;
 use crate::storage::{HostFile, Storage};
@@ -85,7 +85,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer
     }
     let served = export.start(chain.bytes_read.clone())?;
     if !top.format.is_native() {
-        served.check_unstored(&top.file, chain.options.max_unstored)?;
+        served.check_zeros(&top.file, chain.options.max_zeros)?;
     }
     Ok(OpenedLayer { layer: Box::new(served), backing: None })
 }
@@ -93,17 +93,17 @@ pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer
 impl Served {
     /// Fails if an image whose empty ranges are unknown, and which is therefore read in full, has far
     /// more content than its files can hold.
-    fn check_unstored(&self, top: &HostFile, limit: Option<u64>) -> Result<()> {
+    fn check_zeros(&self, top: &HostFile, limit: Option<u64>) -> Result<()> {
         let stored: u64 = self.files.iter().map(|file| file.size()).fold(0, u64::saturating_add);
         let size = self.raw.size();
-        if size.saturating_sub(stored) <= limit.unwrap_or(DEFAULT_MAX_UNSTORED) {
+        if size.saturating_sub(stored) <= limit.unwrap_or(DEFAULT_MAX_ZEROS) {
             return Ok(());
         }
         let reason = format!(
             "has {size} bytes of content and stores {stored}: all of it would be read, since its \
              format does not tell where it is empty"
         );
-        Err(top.error(ErrorKind::Size, reason).with_hint(Hint::MaxUnstored))
+        Err(top.error(ErrorKind::Size, reason).with_hint(Hint::MaxZeros))
     }
 }
 

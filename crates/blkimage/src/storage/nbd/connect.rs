@@ -14,6 +14,7 @@ use super::talk::{Excess, Talk};
 use super::tls::Trust;
 use super::uri::Uri;
 use crate::error::excerpt;
+use crate::hint::Hint;
 use crate::sys;
 
 /// The address of a server.
@@ -23,8 +24,20 @@ pub(super) enum Server<'a> {
     Socket(OwnedFd),
 }
 
-/// Connects and chooses the export. The error is the reason for the failure.
-pub(super) fn connect(server: Server<'_>, options: &NbdOptions) -> Result<Handle, String> {
+/// The reason why there is no connection.
+pub(super) struct NotConnected {
+    pub reason: String,
+    pub hint: Option<Hint>,
+}
+
+impl From<String> for NotConnected {
+    fn from(reason: String) -> Self {
+        Self { reason, hint: None }
+    }
+}
+
+/// Connects and chooses the export.
+pub(super) fn connect(server: Server<'_>, options: &NbdOptions) -> Result<Handle, NotConnected> {
     let mut attempt = Attempt::prepare(&server, options)?;
     let bitmap = options.bitmap.as_deref().and_then(MetaContext::of_bitmap);
     for context in [ALLOCATION].into_iter().chain(bitmap) {
@@ -43,12 +56,14 @@ pub(super) fn connect(server: Server<'_>, options: &NbdOptions) -> Result<Handle
             Ok(attempt.end())
         }
         (Ok(()), _) => Ok(attempt.end()),
-        (Err(Stop::Excess(Excess::TooLate)), _) => Err(late(options)),
-        (Err(Stop::Excess(Excess::TooMuch)), _) => {
-            Err("the server does not come to the end of its greeting".into())
+        (Err(Stop::Excess(Excess::TooLate)), _) => {
+            Err(NotConnected { reason: late(options), hint: Some(Hint::Timeout) })
         }
-        (Err(Stop::Failed(fault)), Some(uri)) => Err(attempt.explain(&fault, uri, options)),
-        (Err(Stop::Failed(fault)), None) => Err(format!("cannot connect: {}", fault.text)),
+        (Err(Stop::Excess(Excess::TooMuch)), _) => {
+            Err("the server does not come to the end of its greeting".to_owned().into())
+        }
+        (Err(Stop::Failed(fault)), Some(uri)) => Err(attempt.explain(&fault, uri, options).into()),
+        (Err(Stop::Failed(fault)), None) => Err(format!("cannot connect: {}", fault.text).into()),
     }
 }
 

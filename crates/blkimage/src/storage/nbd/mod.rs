@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use self::connect::{Server, connect};
+use self::connect::{NotConnected, Server, connect};
 use self::connection::{Connection, Downfall};
 use self::extents::{ALLOCATION, Answer, ExtentCache, MetaContext};
 use self::library::{BlockSize, Cut, Handle, ReadFault, ReadFaultReason, errno_text};
@@ -77,7 +77,14 @@ impl Nbd {
     pub fn open(uri: &str, options: &NbdOptions) -> Result<Self> {
         let error = |reason: String| Error::new(ErrorKind::Connect, uri, reason);
         let parsed = Uri::new(uri).map_err(error)?;
-        let first = connect(Server::Uri(&parsed), options).map_err(error)?;
+        let first =
+            connect(Server::Uri(&parsed), options).map_err(|NotConnected { reason, hint }| {
+                let error = error(reason);
+                match hint {
+                    Some(hint) => error.with_hint(hint),
+                    None => error,
+                }
+            })?;
         let more = if first.can_multi_conn() { options.connections.saturating_sub(1) } else { 0 };
         let others = more_connections(more.min(MAX_CONNECTIONS - 1), &parsed, options);
         Self::new(first, others, options).map_err(error)
@@ -90,11 +97,11 @@ impl Nbd {
         let error = |reason: String| Error::new(ErrorKind::Connect, name, reason);
         let mut sockets = sockets.into_iter().map(Server::Socket);
         let first = sockets.next().ok_or_else(|| error("no connection".into()))?;
-        let first = connect(first, options).map_err(error)?;
+        let connect = |socket| connect(socket, options).map_err(|it| error(it.reason));
+        let first = connect(first)?;
         let more = if first.can_multi_conn() { MAX_CONNECTIONS - 1 } else { 0 };
-        let others: Result<Vec<_>, _> =
-            sockets.take(more).map(|socket| connect(socket, options)).collect();
-        Self::new(first, others.map_err(error)?, options).map_err(error)
+        let others: Result<Vec<_>> = sockets.take(more).map(connect).collect();
+        Self::new(first, others?, options).map_err(error)
     }
 
     fn new(first: Handle, others: Vec<Handle>, options: &NbdOptions) -> Result<Self, String> {

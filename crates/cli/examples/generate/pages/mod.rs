@@ -1,9 +1,12 @@
-//! Generates completions from the argument parsers, and manual pages from these and their text.
+//! Generates completions from the argument parsers, manual pages from these and their text, and what other files say of the
+//! options for opening images.
 
 mod completions;
 pub mod man;
+mod options;
 
 use std::io;
+use std::path::Path;
 
 use blkhash_cli::{blkcopy, blkhash, blksum};
 use completions::{Level, bash, fish, zsh};
@@ -19,10 +22,14 @@ pub struct Page {
 pub enum Kind {
     Man,
     Completion,
+    /// A file in the repository, by its path.
+    Source,
 }
 
-pub fn pages() -> io::Result<Vec<Page>> {
+/// `root` is the repository.
+pub fn pages(root: &Path) -> io::Result<Vec<Page>> {
     let mut pages = man::pages()?;
+    pages.extend(options::pages(root)?);
     for command in [blksum::command(), blkhash::command(), blkcopy::command()] {
         let name = command.get_name().to_owned();
         let levels = Level::all(command);

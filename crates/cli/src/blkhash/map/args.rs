@@ -32,7 +32,7 @@ pub enum Command {
     #[command(
         override_usage = "blkhash map create [OPTION]... IMAGE",
         mut_arg("salt", |salt| salt.help(SALT_HELP)),
-        mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+        mut_arg("max-zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = CREATE_HELP
     )]
     Create(Box<Create>),
@@ -55,7 +55,7 @@ pub enum Command {
     #[command(
         override_usage = "blkhash map verify [OPTION]... MAP IMAGE",
         mut_arg("salt", |salt| salt.hide(true)),
-        mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+        mut_arg("max-zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = COMPARE_HELP
     )]
     Verify(Box<Verify>),
@@ -63,7 +63,7 @@ pub enum Command {
     #[command(
         override_usage = "blkhash map diff [OPTION]... LEFT RIGHT",
         mut_arg("salt", |salt| salt.hide(true)),
-        mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+        mut_arg("max-zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = COMPARE_HELP
     )]
     Diff(Box<Diff>),
@@ -71,7 +71,7 @@ pub enum Command {
     #[command(
         override_usage = "blkhash map update (--bitmap NAME | --changes FILE | --overlay | --reflink FILE) [OPTION]... MAP IMAGE",
         mut_arg("salt", |salt| salt.hide(true)),
-        mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+        mut_arg("max-zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = UPDATE_HELP
     )]
     Update(Box<Update>),
@@ -79,7 +79,7 @@ pub enum Command {
     #[command(
         override_usage = "blkhash map audit (--bitmap NAME | --changes FILE | --overlay | --reflink FILE) [OPTION]... MAP (IMAGE | MAP)",
         mut_arg("salt", |salt| salt.hide(true)),
-        mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+        mut_arg("max-zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = AUDIT_HELP
     )]
     Audit(Box<Audit>),
@@ -87,7 +87,7 @@ pub enum Command {
     #[command(
         override_usage = "blkhash map changes (--bitmap NAME | --changes FILE | --overlay | --reflink FILE) [OPTION]... IMAGE",
         mut_arg("salt", |salt| salt.hide(true)),
-        mut_arg("max_zeros", |size| size.hide(true))
+        mut_arg("max-zeros", |size| size.hide(true))
     )]
     Changes(Box<Changes>),
     /// List the bitmaps of changed blocks in images

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use blkhash::Comparison;
+use blkimage::OpenOption;
 use blkmap::{Map, Report};
 use blksum::changes::Changes;
 use blksum::map::{Info, Pairing, check_parts};
@@ -25,7 +26,7 @@ pub fn run(args: &Audit) -> Result<Outcome, Failure> {
     refuse_salt(&args.source)?;
     let picture = PictureFile::open(&args.output, &[&args.map, &args.image]);
     let picture = picture.map_err(Failure::usage)?;
-    let is_map = match open::is_map(&args.image, args.source.opening.format.is_some()) {
+    let is_map = match open::is_map(&args.image, args.source.opening.is_given(OpenOption::Format)) {
         Ok(is_map) => is_map,
         Err(reason) => return Ok(Problem::new(reason).report(&args.image)),
     };

@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 
 use blkhash::BlockSize;
-use blkimage::OpenOptions;
 use blkimage::partition::{self, Partition};
+use blkimage::{OpenOption, OpenOptions};
 use blkmap::{IndexFormat, Map, Report, Side};
 use blksum::map::{Info, Made, OtherPart, Pairing, check_parts};
 use blksum::{Sides, Unreadable};
@@ -109,7 +109,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     refuse_salt(&args.source)?;
     let names = [&args.left, &args.right];
     let picture = PictureFile::open(&args.output, &names).map_err(Failure::usage)?;
-    let has_format = args.source.opening.format.is_some();
+    let has_format = args.source.opening.is_given(OpenOption::Format);
     let mut are_maps = [false; 2];
     for (name, is_map) in names.into_iter().zip(&mut are_maps) {
         match open::is_map(name, has_format) {
@@ -127,7 +127,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
             "{option} says what of an image is read, and both are maps: make maps with {option}, or leave it out"
         )));
     }
-    if let Some(snapshot) = &args.source.opening.snapshot
+    if let Some(snapshot) = &args.source.opening.open.snapshot
         && are_maps == [false; 2]
         && is_same_file(names)
     {
@@ -412,7 +412,7 @@ fn note_other_state(name: &OsStr, info: Option<&Info>, data: &Data, source: &Sou
         let by_id = snapshots.iter().position(|it| it.id == name.as_bytes());
         by_id.or_else(|| snapshots.iter().position(|it| it.name == name.as_bytes()))
     };
-    let given = source.opening.snapshot.as_deref();
+    let given = source.opening.open.snapshot.as_deref();
     let mapped = find(of);
     if mapped.is_none() || given.and_then(find) == mapped {
         return;

@@ -240,7 +240,7 @@ fn decide(
         None
     };
     // The image, its snapshots and its partitions share one default name.
-    let is_part = args.source.partition.is_some() || args.source.opening.snapshot.is_some();
+    let is_part = args.source.partition.is_some() || args.source.opening.open.snapshot.is_some();
     let is_other = is_part || matches!(differs, Some(Differs::Made(_)));
     let another = if args.output.is_none() && is_other { "-o FILE names another, " } else { "" };
     match (is_finished, differs) {
@@ -275,7 +275,7 @@ fn info_of(args: &Create, data: &Data) -> Info {
         name: &data.name,
         image: data.image(),
         source: data.source(),
-        snapshot: args.source.opening.snapshot.as_deref(),
+        snapshot: args.source.opening.open.snapshot.as_deref(),
         partition: args.source.partition,
     })
 }

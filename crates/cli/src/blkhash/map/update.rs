@@ -23,7 +23,7 @@ use crate::stdio::Stdout;
 /// Updates the map on the command line.
 pub fn run(args: &Update) -> Result<Outcome, Failure> {
     super::compare::refuse_salt(&args.source)?;
-    if args.source.opening.snapshot.is_some()
+    if args.source.opening.open.snapshot.is_some()
         && (args.tracker.bitmap.is_some() || args.tracker.overlay)
     {
         return Err(Failure::usage(
@@ -110,7 +110,7 @@ fn update(
         name: &data.name,
         image: data.image(),
         source: data.source(),
-        snapshot: args.source.opening.snapshot.as_deref(),
+        snapshot: args.source.opening.open.snapshot.as_deref(),
         partition: args.source.partition,
     };
     let old = Info::of(map);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use blkhash::{Algorithm, BlockSize, Construction, Digest, Parameters};
-use blkimage::{Format, Image, OpenOptions};
+use blkimage::{Format, Image, OpenOption, OpenOptions};
 use blkverity::{StoredTree, TreeFile};
 
 use super::args::{DigestArgs, FsTree};
@@ -131,8 +131,9 @@ fn digest(
 /// Says that `fsverity digest` prints another digest for this image, unless an option shows that its content is meant.
 fn note(name: &OsStr, format: Format, source: &SourceArgs) {
     let opening = &source.opening;
-    let is_meant =
-        opening.format.is_some() || opening.snapshot.is_some() || source.partition.is_some();
+    let is_meant = opening.is_given(OpenOption::Format)
+        || opening.open.snapshot.is_some()
+        || source.partition.is_some();
     if is_meant || format == Format::Raw {
         return;
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use blkbench::Spread;
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
-use blkimage::{Cache, Image, Location, OpenOptions, Source};
+use blkimage::{Cache, Image, Location, OpenOption, OpenOptions, Source};
 use blksum::{Progress, Tuning};
 
 use self::beginning::Beginning;
@@ -29,7 +29,7 @@ pub fn run(args: &BenchImage) -> Result<Outcome, Failure> {
     for digest in args.digests() {
         parameters(digest).map_err(|error| Failure::usage(error.to_string()))?;
     }
-    if args.opening.cache.is_some() {
+    if args.opening.is_given(OpenOption::Cache) {
         return Err(Failure::usage("--cache: both the page cache and the storage are measured"));
     }
     super::super::warn(args.digests());

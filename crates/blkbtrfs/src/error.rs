@@ -8,10 +8,20 @@ pub enum Error {
     #[error(transparent)]
     Image(#[from] blkimage::Error),
     /// There is no btrfs file system.
-    #[error("{name}: no btrfs file system: no superblock has its magic number")]
+    #[error("{name}: no btrfs file system{}", among_partitions(*has_partitions))]
     NotBtrfs {
         /// Name of the device.
         name: String,
+        /// Whether it has partitions, in which there is none either.
+        has_partitions: bool,
+    },
+    /// A disk does not have a part, or not all of it.
+    #[error("{name}: {reason}")]
+    Part {
+        /// Name of the disk or its part.
+        name: String,
+        /// Description of what it lacks.
+        reason: String,
     },
     /// No superblock is intact.
     #[error("{name}: no intact superblock: the one at {offset} {defect}")]
@@ -37,6 +47,9 @@ pub enum Error {
         /// Logical address of the structure, or 0 if it has none.
         logical: u64,
     },
+    /// The caller cancelled the verification.
+    #[error("cancelled")]
+    Cancelled,
     /// The requested implementation cannot run here.
     #[error(transparent)]
     Implementation(#[from] blkhash::Error),
@@ -46,6 +59,10 @@ impl Error {
     pub(crate) fn corrupt(logical: u64, reason: impl fmt::Display) -> Self {
         Self::Corrupt { reason: reason.to_string(), logical }
     }
+}
+
+fn among_partitions(has_partitions: bool) -> &'static str {
+    if has_partitions { ", in none of its partitions either" } else { "" }
 }
 
 /// A result whose error is [`Error`] by default.

@@ -8,21 +8,26 @@
 //! The damaged blocks of a file system in an image, and the files that they belong to:
 //!
 //! ```no_run
+//! use std::ops::ControlFlow;
 //! use std::sync::Arc;
 //!
-//! use blkbtrfs::{Device, FileSystem, Options, Progress, verify};
+//! use blkbtrfs::{Device, FileSystem, Options, verify};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let image = blkimage::OpenOptions::new().open("disk.qcow2")?;
 //! let device = Device { name: "disk.qcow2".to_owned(), source: Arc::new(image) };
 //! let filesystem = FileSystem::open(vec![device])?;
-//! let summary = verify(&filesystem, &Options::default(), &Progress::new(), &|finding| {
+//! let watch = |_| ControlFlow::Continue(());
+//! let summary = verify(&filesystem, &Options::default(), &watch, &|finding| {
 //!     println!("{:?}: {:?}", finding.category(), finding.owners);
 //! })?;
 //! println!("damaged: {}, all was read: {}", !summary.is_clean(), summary.is_complete());
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`find`] finds file systems on disks and in their partitions, and [`group`] puts the devices of each
+//! together. [`FileSystems`] does both, and verifies all that it finds.
 //!
 //! [`Contents`] names the partitions and files that lie in ranges of a disk.
 
@@ -36,11 +41,13 @@ mod contents;
 mod devices;
 mod error;
 mod filesystem;
+mod find;
 mod locate;
 mod lzo;
 mod name_hash;
 mod raid6;
 mod rebuild;
+mod report;
 mod rules;
 mod superblock;
 mod tree;
@@ -55,13 +62,15 @@ pub use contents::{Content, Contents};
 pub use devices::Device;
 pub use error::{Error, Result};
 pub use filesystem::{Allocation, FileSystem};
+pub use find::{Candidate, Found, Group, Part, Unverified, find, group};
 pub use name_hash::{NoObscureName, name_hash, obscure_name};
+pub use report::{FileSystems, Report, Verdict};
 pub use superblock::{DeviceItem, Superblock, SuperblockDefect, has_magic};
 pub use tree::{BlockDefect, Parent, object::tree_name};
 pub use used::{Unprotected, Used};
 pub use uuid::Uuid;
 pub use verify::{
-    Category, Finding, Options, Place, Problem, Progress, Subject, Summary, Verified, verify,
+    Category, Finding, Options, Place, Problem, Subject, Summary, Verified, Watch, verify,
 };
 
 /// Runs the README's examples as tests.

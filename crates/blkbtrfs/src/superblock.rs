@@ -176,7 +176,7 @@ pub(crate) fn newest(copies: &Copies, name: &str) -> Result<Superblock> {
         _ => None,
     });
     match defects.next() {
-        None => Err(Error::NotBtrfs { name: name.to_owned() }),
+        None => Err(Error::NotBtrfs { name: name.to_owned(), has_partitions: false }),
         Some((_, SuperblockDefect::Unsupported(what))) => {
             Err(Error::Unsupported(format!("{name}: {what}")))
         }

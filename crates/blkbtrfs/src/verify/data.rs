@@ -272,7 +272,7 @@ impl Job<'_> {
         let bytes = (sectors * self.filesystem.sector_size()) as u64;
         add(&self.counters.data_bytes, bytes);
         add(&self.counters.checksums, sectors as u64);
-        self.progress.advance(bytes);
+        self.advance(bytes);
     }
 
     fn report_sector(

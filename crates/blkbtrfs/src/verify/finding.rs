@@ -1,5 +1,7 @@
 //! Findings: a defect, the object that it affects, and its location.
 
+use std::fmt;
+
 use crate::backref::Owners;
 use crate::checksum::Checksum;
 use crate::superblock::SuperblockDefect;
@@ -99,6 +101,33 @@ pub enum Subject {
     FileSystem,
 }
 
+impl Subject {
+    /// Returns the name for machine-readable output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Superblock(_) => "superblock",
+            Self::TreeBlock { .. } => "tree block",
+            Self::Data => "data",
+            Self::Parity => "parity",
+            Self::Device => "device",
+            Self::Chunk => "chunk",
+            Self::Tree(_) => "tree",
+            Self::Inode { .. } => "inode",
+            Self::FileSystem => "file system",
+        }
+    }
+
+    /// Returns the number of the tree that contains the object, if it has one.
+    pub const fn tree(self) -> Option<u64> {
+        match self {
+            Self::TreeBlock { tree, .. } | Self::Tree(tree) | Self::Inode { tree, .. } => {
+                Some(tree)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Location on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -146,6 +175,25 @@ pub enum Problem {
         /// Size of the device in bytes.
         found: u64,
     },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Checksum { expected, computed } => {
+                write!(f, "checksum is {computed}, expected {expected}")
+            }
+            Self::Superblock(defect) => defect.fmt(f),
+            Self::Block(defect) => defect.fmt(f),
+            Self::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
+            Self::Unmapped => f.write_str("no chunk has its address"),
+            Self::Short { found } => write!(f, "ends at {found}: something is cut off"),
+            Self::NoChecksum => f.write_str("has no checksum, and a file needs one"),
+            Self::Mirror { other } => write!(f, "differs from mirror {other}"),
+            Self::Contradiction(reason) => f.write_str(reason),
+            Self::Parity => f.write_str("is not the parity of its row"),
+        }
+    }
 }
 
 /// Category for counting findings.

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::adjacent::Joiner;
 use super::finding::{Category, Finding, Problem, Subject};
-use super::options::Options;
-use super::progress::Progress;
+use super::options::{Options, Watch};
 use super::summary::Counters;
 use crate::backref::{Owners, Resolver};
+use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
 
 /// State shared by the threads of a verification.
 pub(super) struct Job<'a> {
     pub(super) filesystem: &'a FileSystem,
-    pub(super) progress: &'a Progress,
+    watch: &'a Watch<'a>,
     observer: &'a (dyn Fn(&Finding) + Sync),
     joiner: Mutex<Joiner>,
     /// Number of findings that may still be passed to the observer.
@@ -31,12 +31,12 @@ impl<'a> Job<'a> {
     pub(super) fn new(
         filesystem: &'a FileSystem,
         options: &Options,
-        progress: &'a Progress,
+        watch: &'a Watch<'a>,
         observer: &'a (dyn Fn(&Finding) + Sync),
     ) -> Self {
         Self {
             filesystem,
-            progress,
+            watch,
             observer,
             joiner: Mutex::new(Joiner::new(options.max_owners)),
             left: AtomicU64::new(options.max_findings.unwrap_or(u64::MAX)),
@@ -45,6 +45,22 @@ impl<'a> Job<'a> {
             has_parity: filesystem.chunks().iter().any(|chunk| chunk.profile.parities() > 0),
             known_bad: Mutex::default(),
         }
+    }
+
+    /// Reports bytes that were verified.
+    pub(super) fn advance(&self, bytes: u64) {
+        // The loops over batches look whether the work is cancelled.
+        let _ = (self.watch)(bytes);
+    }
+
+    /// Returns whether the work is cancelled.
+    pub(super) fn is_cancelled(&self) -> bool {
+        (self.watch)(0).is_break()
+    }
+
+    /// Fails if the work is cancelled.
+    pub(super) fn check_cancelled(&self) -> Result<()> {
+        if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
     /// Returns whether any reference has no good tree block.

@@ -133,7 +133,7 @@ impl Job<'_> {
         add(&self.counters.tree_blocks, count);
         add(&self.counters.checksums, count);
         add(&self.counters.tree_bytes, count * node_size as u64);
-        self.progress.advance(count * node_size as u64);
+        self.advance(count * node_size as u64);
     }
 
     /// Reports the defects of a block.

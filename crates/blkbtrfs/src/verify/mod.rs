@@ -26,7 +26,6 @@ mod leaf;
 mod metadata;
 mod options;
 mod parity;
-mod progress;
 mod summary;
 mod superblocks;
 mod tally;
@@ -38,8 +37,7 @@ use std::sync::Mutex;
 use std::thread;
 
 pub use self::finding::{Category, Finding, Place, Problem, Subject};
-pub use self::options::Options;
-pub use self::progress::Progress;
+pub use self::options::{Options, Watch};
 pub use self::summary::{Summary, Verified};
 
 use self::examine::{Buffers, Examiner};
@@ -57,23 +55,25 @@ use crate::tree::{BlockDefect, Parent, TreeRoot, object};
 ///
 /// # Errors
 ///
-/// Fails if an image changed while it was read, or if its server is gone. Defects of the file
-/// system are findings.
+/// Fails if `watch` cancels it, if an image changed while it was read, or if its server is gone.
+/// Defects of the file system are findings.
 pub fn verify(
     filesystem: &FileSystem,
     options: &Options,
-    progress: &Progress,
+    watch: &Watch<'_>,
     observer: &(dyn Fn(&Finding) + Sync),
 ) -> Result<Summary> {
-    let job = Job::new(filesystem, options, progress, observer);
+    let job = Job::new(filesystem, options, watch, observer);
     superblocks::verify(&job);
     let examiner = Examiner::new(&job);
     let walker = Mutex::new(Walker::new(filesystem));
     on_threads(options.threads, || work(&examiner, &walker));
+    job.check_cancelled()?;
     report_missing_trees(&job);
     examiner.tally.space().is_coverage_known = !job.has_lost_blocks();
     let trees = walker.lock().expect("no thread panicked").begin_files();
     on_threads(options.threads, || work(&examiner, &walker));
+    job.check_cancelled()?;
     let walker = walker.into_inner().expect("no thread panicked");
     let compared = compare_trees(&examiner, &walker, &trees);
     if job.has_lost_blocks() {
@@ -84,6 +84,7 @@ pub fn verify(
         let rows = Mutex::new(Rows::new(filesystem));
         on_threads(options.threads, || parity::verify(&job, &rows));
     }
+    job.check_cancelled()?;
     if let Some(error) = filesystem.down() {
         return Err(error);
     }
@@ -114,7 +115,9 @@ fn on_threads(threads: usize, work: impl Fn() + Sync) {
 fn work(examiner: &Examiner<'_>, walker: &Mutex<Walker<'_>>) {
     let mut buffers = Buffers::default();
     let (mut batch, mut outcomes) = (Vec::new(), Vec::new());
-    while walker.lock().expect("no thread panicked").next(examiner, &mut batch, &outcomes) {
+    while !examiner.job.is_cancelled()
+        && walker.lock().expect("no thread panicked").next(examiner, &mut batch, &outcomes)
+    {
         outcomes = examiner.verify(&batch, &mut buffers);
     }
 }

@@ -1,7 +1,13 @@
-//! Options of a verification.
+//! Options of a verification, and what watches it.
 
 use std::num::NonZero;
+use std::ops::ControlFlow;
 use std::thread;
+
+/// Watches a verification. Called from any thread with the number of bytes verified since the last call, out of
+/// [`FileSystem::verified_bytes`](crate::FileSystem::verified_bytes), which count every mirror, and rows with parities
+/// once more. `Break` cancels the verification.
+pub type Watch<'a> = dyn Fn(u64) -> ControlFlow<()> + Sync + 'a;
 
 /// Options of a verification.
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,7 @@ use crate::tree::{Cursor, Key, object};
 pub(super) fn verify(job: &Job<'_>, rows: &Mutex<Rows<'_>>) {
     let mut buffers = RowBuffers::default();
     let mut batch = Vec::new();
-    loop {
+    while !job.is_cancelled() {
         batch.clear();
         batch.extend(rows.lock().expect("no thread panicked").by_ref().take(BATCH));
         if batch.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn verify(job: &Job<'_>, rows: &Mutex<Rows<'_>>) {
         }
         for row in &batch {
             verify_row(job, row, &mut buffers);
-            job.progress.advance(row.used);
+            job.advance(row.used);
         }
     }
 }

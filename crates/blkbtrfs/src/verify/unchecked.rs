@@ -37,7 +37,7 @@ impl Pieces {
 /// Reads pieces until none are left.
 pub(super) fn verify(job: &Job<'_>, pieces: &Mutex<Pieces>) {
     let mut buffers = (vec![0; PIECE as usize], vec![0; PIECE as usize]);
-    loop {
+    while !job.is_cancelled() {
         let piece = pieces.lock().expect("no thread panicked").next();
         let Some((range, is_equal)) = piece else { return };
         let mut start = range.start;
@@ -110,7 +110,7 @@ fn verify_piece(
         report(job, chunk, range.clone(), mirror, problem);
     }
     add(&job.counters.unchecked_bytes, read);
-    job.progress.advance(read);
+    job.advance(read);
 }
 
 fn report_differing(

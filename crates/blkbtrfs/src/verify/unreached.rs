@@ -66,6 +66,7 @@ fn try_verify(examiner: &Examiner<'_>, walker: &Walker<'_>) -> Result<()> {
             batch.push(Leaf { expected: block, root: None });
         }
         if batch.len() == BATCH {
+            examiner.job.check_cancelled()?;
             examiner.verify(&batch, &mut buffers);
             batch.clear();
         }

@@ -4,11 +4,12 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use blkbtrfs::{Device, FileSystem, Finding, Options, Progress, Summary, verify};
+use blkbtrfs::{Device, FileSystem, Finding, Options, Summary, verify};
 use blkhash::{Algorithm, Digester};
 use blkimage::{Error, ErrorKind, Extent, ExtentKind, Source};
 
@@ -88,9 +89,10 @@ impl Disk {
         let filesystem = FileSystem::open(vec![device]).map_err(|error| error.to_string())?;
         let findings = Mutex::new(Vec::new());
         let options = Options::default().with_threads(1);
-        let summary = verify(&filesystem, &options, &Progress::new(), &|finding: &Finding| {
-            findings.lock().unwrap().push(finding.clone());
-        });
+        let summary =
+            verify(&filesystem, &options, &|_| ControlFlow::Continue(()), &|finding: &Finding| {
+                findings.lock().unwrap().push(finding.clone());
+            });
         assert!(started.elapsed() < Duration::from_secs(60), "it takes {:?}", started.elapsed());
         Ok((summary.map_err(|error| error.to_string())?, findings.into_inner().unwrap()))
     }
@@ -202,7 +204,7 @@ impl Disk {
 }
 
 /// Bytes in memory as a source, without a copy.
-struct Shared(Arc<Vec<u8>>);
+pub struct Shared(pub Arc<Vec<u8>>);
 
 impl Source for Shared {
     fn size(&self) -> u64 {

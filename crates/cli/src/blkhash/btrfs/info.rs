@@ -70,8 +70,8 @@ fn show_all(
             format!("kernel: {}\n", mounted.checksum)
         })?;
     }
-    for Group { devices, name, names, .. } in groups {
-        let filesystem = match FileSystem::open(devices) {
+    for Group { found, name, names } in groups {
+        let filesystem = match FileSystem::open(found.devices) {
             Ok(filesystem) => filesystem,
             Err(error) => {
                 Problem::of_btrfs(&error, &name).report(&name);

@@ -1,13 +1,10 @@
-//! Opens images, finds btrfs file systems in them and in their partitions, and groups devices by file
-//! system.
+//! Opens images, and finds the btrfs file systems in them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::sync::Arc;
 
-use blkbtrfs::{Device, Superblock, Uuid};
-use blkimage::partition::{self, Partition};
-use blkimage::{Image, OpenOptions, Slice, Source};
+use blkbtrfs::{Device, Error, Found, Part, Unverified};
+use blkimage::{Image, OpenOptions};
 
 use super::args;
 use crate::image;
@@ -16,12 +13,7 @@ use crate::{messages, quote};
 
 /// The devices of one file system.
 pub struct Group {
-    /// UUID of the file system.
-    pub fsid: Uuid,
-    /// Its devices, in the order of the command line.
-    pub devices: Vec<Device>,
-    /// Seed devices of other file systems on the command line, which this one may have been grown from.
-    pub seeds: Vec<Device>,
+    pub found: blkbtrfs::Group,
     /// Name of the first image.
     pub name: OsString,
     /// Names of its devices and of others.
@@ -39,144 +31,51 @@ pub fn open(
     args: &args::Images,
     check: impl Fn(&Image) -> blkimage::Result<()>,
 ) -> (Vec<Group>, bool) {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut seeds: Vec<(Uuid, Device)> = Vec::new();
-    let mut full_names = Names::new();
+    let part = args.offset.map(Part::From).or(args.partition.map(Part::Partition));
+    let (mut images, mut full_names) = (Names::new(), Names::new());
+    let mut candidates = Vec::new();
     let mut has_failed = false;
     for name in names {
-        let found = image::open::open(name, options)
-            .and_then(|image| match check(&image) {
-                Ok(()) => Ok(image),
-                Err(error) => Err(Problem::of_image(&error, name)),
-            })
-            .map_err(|problem| problem.message(name))
-            .and_then(|image| devices(name, &image, args));
-        let found = found.unwrap_or_else(Found::failed);
-        for problem in &found.problems {
-            messages::message(problem);
-            has_failed = true;
-        }
-        for (superblock, device) in found.devices {
-            let fsid = superblock.fsid;
-            let place = &device.name[quote::name(name.as_encoded_bytes()).len()..];
-            let full_name = [name.as_os_str(), place.as_ref()].into_iter().collect();
-            full_names.insert(device.name.clone(), full_name);
-            if superblock.is_seed() {
-                seeds.push((fsid, device.clone()));
+        let opened = image::open::open(name, options).and_then(|image| match check(&image) {
+            Ok(()) => Ok(image),
+            Err(error) => Err(Problem::of_image(&error, name)),
+        });
+        let image = match opened {
+            Ok(image) => image,
+            Err(problem) => {
+                problem.report(name);
+                has_failed = true;
+                continue;
             }
-            match groups.iter_mut().find(|group| group.fsid == fsid) {
-                Some(group) => group.devices.push(device),
-                None => groups.push(Group {
-                    fsid,
-                    devices: vec![device],
-                    seeds: Vec::new(),
-                    name: name.clone(),
-                    names: Names::new(),
-                }),
-            }
-        }
-    }
-    for group in &mut groups {
-        let others = seeds.iter().filter(|(fsid, _)| *fsid != group.fsid);
-        group.names = full_names.clone();
-        group.seeds = others.map(|(_, device)| device.clone()).collect();
-    }
-    (groups, has_failed)
-}
-
-/// Finds the btrfs file systems in an image.
-fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Found, String> {
-    let shown = quote::name(name.as_encoded_bytes());
-    let whole: Arc<dyn Source> = image.clone();
-    if let Some(offset) = args.offset {
-        let size = whole.size();
-        let Some(window) = Slice::new(whole, offset, size.saturating_sub(offset)) else {
-            return Err(format!("{shown}: --offset {offset} is past its end at {size}"));
         };
-        return device(format!("{shown} at {offset}"), Arc::new(window)).map(Found::from);
-    }
-    let table = partition::table(&*whole).map_err(|error| format!("{shown}: {error}"));
-    if let Some(wanted) = args.partition {
-        let found = table?.get(wanted).map_err(|error| format!("{shown}: {error}"))?;
-        let mut alone = Found::default();
-        alone.add_partition(&shown, &whole, &found);
-        alone.problems.append(&mut alone.notes);
-        return Ok(alone);
-    }
-    let mut found = Found::default();
-    if let Ok(table) = &table {
-        for partition in &table.partitions {
-            found.add_partition(&shown, &whole, partition);
+        let disk = Device { name: quote::name(name.as_encoded_bytes()), source: image };
+        let found = blkbtrfs::find(&disk, part);
+        has_failed |= !found.problems.is_empty();
+        report(&found, name);
+        for candidate in &found.candidates {
+            let (shown, part) = (candidate.device.name.clone(), candidate.part.to_string());
+            let full_name = [name.as_os_str(), part.as_ref()].into_iter().collect();
+            full_names.insert(shown.clone(), full_name);
+            images.insert(shown, name.clone());
         }
-        found.problems.extend(table.lost.as_ref().map(|error| format!("{shown}: {error}")));
+        candidates.extend(found.candidates);
     }
-    if found.devices.is_empty() && found.problems.is_empty() {
-        let failed = |error| format!("{shown}: {}", Problem::of_image(&error, name).text());
-        if !blkbtrfs::has_magic(&*whole).map_err(failed)? {
-            // An error in the partition table is the more likely reason.
-            let partitions = table?.partitions.len();
-            let where_else = if partitions > 0 { ", in none of its partitions either" } else { "" };
-            return Err(format!("{shown}: no btrfs file system{where_else}"));
-        }
-        found.devices.push(device(shown, whole)?);
-    } else {
-        for note in &found.notes {
-            messages::message(note);
-        }
-    }
-    Ok(found)
+    let named = |found: blkbtrfs::Group| {
+        let first = found.devices.first().and_then(|device| images.get(&device.name));
+        Group { name: first.cloned().unwrap_or_default(), names: full_names.clone(), found }
+    };
+    (blkbtrfs::group(candidates).into_iter().map(named).collect(), has_failed)
 }
 
-/// The file systems in an image.
-#[derive(Default)]
-struct Found {
-    devices: Vec<(Superblock, Device)>,
-    /// Reasons why there may be more.
-    problems: Vec<String>,
-    /// Notes on partitions without btrfs.
-    notes: Vec<String>,
-}
-
-impl From<(Superblock, Device)> for Found {
-    fn from(device: (Superblock, Device)) -> Self {
-        Self { devices: vec![device], ..Self::default() }
+/// Reports what cannot be verified in the image `name`.
+fn report(found: &Found, name: &OsStr) {
+    for other in &found.others {
+        messages::message(&format!("{other}: no btrfs file system, not verified"));
     }
-}
-
-impl Found {
-    /// Returns the result for an image that cannot be read.
-    fn failed(reason: String) -> Self {
-        Self { problems: vec![reason], ..Self::default() }
+    for Unverified { name: part, error } in &found.problems {
+        messages::message(&match error {
+            Error::Image(error) => format!("{part}: {}", Problem::of_image(error, name).text()),
+            error => error.to_string(),
+        });
     }
-
-    /// Adds a partition as a device, or the reason why it is none.
-    fn add_partition(&mut self, image: &str, whole: &Arc<dyn Source>, found: &Partition) {
-        let name = format!("{image} partition {}", found.number);
-        let left = whole.size().saturating_sub(found.offset);
-        if left < found.length {
-            let Partition { offset, length, .. } = found;
-            self.problems.push(if left == 0 {
-                format!("{name}: lies past the end of the image, at {offset}")
-            } else {
-                format!("{name}: is cut off: the image has {left} of its {length} bytes")
-            });
-        }
-        let Some(window) = Slice::new(whole.clone(), found.offset, found.length) else { return };
-        match blkbtrfs::has_magic(&window)
-            .map_err(|error| Problem::of_image(&error, image.as_ref()).text())
-        {
-            Ok(false) if left < found.length => {}
-            Ok(false) => self.notes.push(format!("{name}: no btrfs file system, not verified")),
-            Ok(true) => match device(name, Arc::new(window)) {
-                Ok(device) => self.devices.push(device),
-                Err(reason) => self.problems.push(reason),
-            },
-            Err(reason) => self.problems.push(format!("{name}: {reason}")),
-        }
-    }
-}
-
-fn device(name: String, source: Arc<dyn Source>) -> Result<(Superblock, Device), String> {
-    let superblock = Superblock::read(&*source, &name).map_err(|error| error.to_string())?;
-    Ok((superblock, Device { name, source }))
 }

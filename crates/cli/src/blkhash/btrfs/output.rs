@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use blkbtrfs::{Category, FileSystem, Finding, Owner, Owners, Parent, Problem, Subject, Summary};
+use blkbtrfs::{Category, FileSystem, Finding, Owner, Owners, Parent, Subject, Summary};
 use serde::Serialize;
 
 use super::open::Names;
@@ -103,7 +103,7 @@ fn finding_text(filesystem: &FileSystem, finding: &Finding) -> String {
     if !at.is_empty() {
         text += &format!(" at {}", at.join(", "));
     }
-    text += &format!(": {}", problem(&finding.problem));
+    text += &format!(": {}", finding.problem);
     if finding.blocks > 1 {
         text += &format!("; the first of {} in a row, {} bytes", finding.blocks, finding.length);
     }
@@ -155,24 +155,6 @@ fn tree(number: u64) -> String {
     format!("{} {}", blkbtrfs::tree_name(number), number as i64)
 }
 
-fn problem(problem: &Problem) -> String {
-    match problem {
-        Problem::Checksum { expected, computed } => {
-            format!("checksum is {computed}, expected {expected}")
-        }
-        Problem::Superblock(defect) => defect.to_string(),
-        Problem::Block(defect) => defect.to_string(),
-        Problem::Unreadable(reason) => format!("cannot be read: {reason}"),
-        Problem::Unmapped => "no chunk has its address".to_owned(),
-        Problem::Short { found } => format!("ends at {found}: something is cut off"),
-        Problem::NoChecksum => "has no checksum, and a file needs one".to_owned(),
-        Problem::Mirror { other } => format!("differs from mirror {other}"),
-        Problem::Contradiction(reason) => reason.clone(),
-        Problem::Parity => "is not the parity of its row".to_owned(),
-        _ => "is wrong".to_owned(),
-    }
-}
-
 fn owners_text(owners: &Owners) -> String {
     let mut text = String::new();
     for owner in &owners.list {
@@ -206,21 +188,12 @@ fn finding_record<'a>(
     finding: &'a Finding,
     names: &'a Names,
 ) -> impl Serialize + use<'a> {
-    let (kind, number) = match finding.subject {
-        Subject::Superblock(number) => ("superblock", Some(number)),
-        Subject::TreeBlock { .. } => ("tree block", None),
-        Subject::Data => ("data", None),
-        Subject::Parity => ("parity", None),
-        Subject::Device => ("device", None),
-        Subject::Chunk => ("chunk", None),
-        Subject::Tree(_) => ("tree", None),
-        Subject::Inode { .. } => ("inode", None),
-        Subject::FileSystem => ("file system", None),
-        _ => ("block", None),
+    let copy = match finding.subject {
+        Subject::Superblock(number) => Some(number),
+        _ => None,
     };
-    let tree = match finding.subject {
-        Subject::TreeBlock { tree, level } => Some((tree, Some(level))),
-        Subject::Tree(tree) | Subject::Inode { tree, .. } => Some((tree, None)),
+    let level = match finding.subject {
+        Subject::TreeBlock { level, .. } => Some(level),
         _ => None,
     };
     let inode = match finding.subject {
@@ -230,12 +203,12 @@ fn finding_record<'a>(
     let checksums = finding.checksums();
     let device = finding.place.and_then(|place| filesystem.devices().get(&place.device));
     record! {
-        subject: kind,
-        copy: number,
-        tree: tree.map(|(tree, level)| record! { number: tree as i64, level }),
+        subject: finding.subject.name(),
+        copy,
+        tree: finding.subject.tree().map(|tree| record! { number: tree as i64, level }),
         inode,
         category: finding.category().name(),
-        problem: problem(&finding.problem),
+        problem: finding.problem.to_string(),
         logical: finding.logical,
         length: finding.length,
         blocks: finding.blocks,

@@ -1,13 +1,15 @@
 //! `blkhash btrfs verify`
 
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use blkbtrfs::{Error, FileSystem, Options, Progress};
+use blkbtrfs::{Error, FileSystem, Options};
 use blkhash::{Algorithm, Implementation, implementations};
+use blksum::Progress;
 
 use super::args;
 use super::mounted;
@@ -99,10 +101,11 @@ fn verify(
 ) -> Result<Outcome, Failure> {
     let started = Instant::now();
     let fail = |error: &Error| Ok(Problem::of_btrfs(error, &group.name).report(&group.name));
-    let filesystem = match FileSystem::open_with(group.devices, group.seeds, implementation) {
-        Ok(filesystem) => filesystem,
-        Err(error) => return fail(&error),
-    };
+    let filesystem =
+        match FileSystem::open_with(group.found.devices, group.found.seeds, implementation) {
+            Ok(filesystem) => filesystem,
+            Err(error) => return fail(&error),
+        };
     crate::blkhash::warn([filesystem.superblock().checksum_type.algorithm()]);
     let defaults = Options::default();
     let options = defaults
@@ -120,7 +123,11 @@ fn verify(
             Counts { done, data: done, read: done }
         }
     });
-    let verified = blkbtrfs::verify(&filesystem, &options, &progress, &|finding| {
+    let advance = |bytes| {
+        progress.advance(bytes, bytes);
+        ControlFlow::Continue(())
+    };
+    let verified = blkbtrfs::verify(&filesystem, &options, &advance, &|finding| {
         output.lock().expect("no thread panicked").finding(&filesystem, finding);
     });
     drop(watch);

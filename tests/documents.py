@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import io
 import json
-import mmap
 import os
 import pathlib
 import re
@@ -285,18 +284,13 @@ def make_btrfs(path):
     shutil.rmtree("root", ignore_errors=True)
     os.makedirs("root/home/user/mail")
     pathlib.Path("root/home/user/mail/archive").write_bytes(ARCHIVE)
-    pathlib.Path(path).touch()
-    os.truncate(path, 128 * MIB)
-    images.run("mkfs.btrfs", "-q", "--rootdir", "root", path)
+    filesystems.of_folder(path, "root")
     shutil.rmtree("root")
 
 
 def damage(path):
     """Changes the first byte of the file home/user/mail/archive in a file system."""
-    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as content:
-        place = content.find(ARCHIVE[:4096])
-        assert place >= 0
-        content[place] ^= 1
+    filesystems.damage(path, ARCHIVE[:4096])
 
 
 def make_for_alternatives():

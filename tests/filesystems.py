@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import mmap
 import os
 import pathlib
 import random
@@ -51,6 +52,22 @@ def make(paths, *options, size=256 * MIB):
         if len(paths) > 1:
             names = [stack.enter_context(attached(path)) for path in paths]
         images.run("mkfs.btrfs", "-q", "-f", *options, *names)
+
+
+def of_folder(path, folder, *options, size=128 * MIB):
+    """Creates a file system with the files of a folder, without a mount."""
+    with open(path, "wb") as file:
+        file.truncate(size)
+    images.run("mkfs.btrfs", "-q", "--rootdir", str(folder), *options, str(path))
+
+
+def damage(path, content):
+    """Changes the first byte of the block that begins with `content`. Returns its place."""
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as image:
+        place = image.find(content)
+        assert place >= 0
+        image[place] ^= 1
+        return place
 
 
 @contextlib.contextmanager

@@ -301,9 +301,7 @@ def file_system():
     for name, size in [(b"caf\xe9", 40_000), (b"data", 50_000), (b"inline", 10)]:
         with open(os.path.join(b"root", name), "wb") as file:
             file.write(os.urandom(size))
-    with open("fs", "wb") as file:
-        file.truncate(128 << 20)
-    images.run("mkfs.btrfs", "-q", "-L", b"caf\xe9", "--rootdir", "root", "-m", "single", "fs")
+    filesystems.of_folder("fs", "root", "-L", b"caf\xe9", "-m", "single")
     return filesystems.Layout("fs")
 
 

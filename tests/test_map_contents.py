@@ -51,9 +51,7 @@ def disk(workdir):
     for name, content in contents.items():
         with open(f"root/{name}", "wb") as file:
             file.write(content)
-    with open("fs", "wb") as file:
-        file.truncate(128 * MIB)
-    images.run("mkfs.btrfs", "-q", "--rootdir", "root", "-m", "single", "fs")
+    filesystems.of_folder("fs", "root", "-m", "single")
     with open("disk.img", "wb") as file:
         file.truncate(START + 130 * MIB)
     table = f"label: gpt\nstart={START // 512}, size={128 * MIB // 512}\n"

@@ -10,7 +10,7 @@
 import os as _os
 
 from blkhash import _blkhash
-from blkhash._blkhash import Hash, Image, Map, checksum, copy, diff, new
+from blkhash._blkhash import Hash, Image, Map, btrfs_verify, checksum, copy, diff, new
 from blkhash._errors import (
     CancelledError,
     ChangedError,
@@ -47,6 +47,9 @@ from blkhash._options import OpenOptions
 from blkhash._types import (
     Audit,
     Block,
+    BtrfsFileSystem,
+    BtrfsFinding,
+    BtrfsReport,
     Checksum,
     Copied,
     Difference,
@@ -62,6 +65,9 @@ from blkhash._types import (
 __all__ = [
     "Audit",
     "Block",
+    "BtrfsFileSystem",
+    "BtrfsFinding",
+    "BtrfsReport",
     "CancelledError",
     "ChangedError",
     "Checksum",
@@ -88,6 +94,7 @@ __all__ = [
     "Snapshot",
     "State",
     "algorithms_available",
+    "btrfs_verify",
     "checksum",
     "copy",
     "create_map",

@@ -8,7 +8,20 @@ from typing_extensions import Self, Unpack
 
 from blkhash._file import ImageFile
 from blkhash._options import OpenOptions
-from blkhash._types import Audit, Block, Checksum, Copied, Difference, Extent, Member, Partition, Run, Snapshot, State
+from blkhash._types import (
+    Audit,
+    Block,
+    BtrfsReport,
+    Checksum,
+    Copied,
+    Difference,
+    Extent,
+    Member,
+    Partition,
+    Run,
+    Snapshot,
+    State,
+)
 
 __version__: str
 __all__ = [
@@ -21,6 +34,7 @@ __all__ = [
     "_forked",
     "_import_map",
     "_update_map",
+    "btrfs_verify",
     "checksum",
     "copy",
     "diff",
@@ -59,6 +73,15 @@ def new(
     salt: Optional[ReadableBuffer] = b"",
     threads: Optional[int] = None,
 ) -> Hash: ...
+def btrfs_verify(
+    *images: Union[str, PathLike[str], Image],
+    limit: int = 100,
+    max_files: int = 16,
+    threads: Optional[int] = None,
+    progress: Optional[_Progress] = None,
+    cancel: Optional[Event] = None,
+    **options: Unpack[OpenOptions],
+) -> BtrfsReport: ...
 def checksum(
     name: Union[str, PathLike[str]],
     digests: Union[str, Iterable[str]] = "sha256",

@@ -70,6 +70,65 @@ in bytes, which may be larger than the content.
 """
 
 
+BtrfsFinding = namedtuple(
+    "BtrfsFinding",
+    "category subject reason device offset logical length blocks mirror mirrors good_mirrors rebuildable tree inode files"
+    " files_complete",
+)
+BtrfsFinding.__doc__ = """A place on a btrfs file system that differs from what was written, or cannot be read.
+
+`category` is a key of `BtrfsFileSystem.counts`, `subject` is "superblock", "tree block", "data", "parity", "device", "chunk",
+"tree", "inode" or "file system", and `reason` a sentence. `offset` is the place on the device with the name `device`, and
+`logical` the address in the file system. `length` is in bytes, and `blocks` the number of adjacent blocks that it has. `mirror`
+is the number of the copy, of `mirrors`, of which those in `good_mirrors` are good. `rebuildable` says whether parity gives what
+was written. `tree` and `inode` are numbers. `files` has the names of the files that the data belongs to, from the top of the
+file system, and all of them if `files_complete` is true. What a finding does not have is None.
+"""
+
+
+class BtrfsFileSystem(
+    namedtuple(
+        "BtrfsFileSystem",
+        "fsid label checksum devices missing_devices counts findings data_bytes metadata_bytes unchecked_bytes missing_bytes"
+        " is_complete",
+    )
+):
+    """The result for a btrfs file system.
+
+    `devices` is a dict from the numbers of the devices to their names, and `missing_devices` has the numbers of those that were
+    not given. `counts` is a dict from each category to the number of wrong blocks, and `findings` has the first ones. Bytes are
+    those that were verified on all mirrors: of data, of metadata, and of data without checksums, which was only read and compared
+    with other mirrors. `missing_bytes` were on missing devices. `is_complete` is true if nothing is missing or out of reach.
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_clean(self):
+        """Whether there are no findings in what was verified."""
+        return not any(self.counts.values())
+
+
+class BtrfsReport(namedtuple("BtrfsReport", "file_systems problems others")):
+    """The result of `btrfs_verify()`.
+
+    `file_systems` has a `BtrfsFileSystem` for each one, and at least one. `problems` says what could not be verified, such as a
+    partition that is cut off, and `others` names the partitions without btrfs.
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_clean(self):
+        """Whether there are no findings in what was verified."""
+        return all(system.is_clean for system in self.file_systems)
+
+    @property
+    def is_complete(self):
+        """Whether everything was verified."""
+        return not self.problems and all(system.is_complete for system in self.file_systems)
+
+
 class Checksum(namedtuple("Checksum", "hexdigests size format")):
     """Checksums of an image: `hexdigests` by the name of the digest, the size in bytes, and the format."""
 

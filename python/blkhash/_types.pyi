@@ -71,6 +71,49 @@ class Copied(NamedTuple):
     read_back: Optional[str]
     destination_size: Optional[int]
 
+class BtrfsFinding(NamedTuple):
+    category: str
+    subject: str
+    reason: str
+    device: Optional[str]
+    offset: Optional[int]
+    logical: Optional[int]
+    length: int
+    blocks: int
+    mirror: Optional[int]
+    mirrors: int
+    good_mirrors: tuple[int, ...]
+    rebuildable: Optional[bool]
+    tree: Optional[int]
+    inode: Optional[int]
+    files: tuple[str, ...]
+    files_complete: bool
+
+class BtrfsFileSystem(NamedTuple):
+    fsid: str
+    label: str
+    checksum: Literal["crc32c", "xxhash", "sha256", "blake2b"]
+    devices: dict[int, str]
+    missing_devices: tuple[int, ...]
+    counts: dict[str, int]
+    findings: tuple[BtrfsFinding, ...]
+    data_bytes: int
+    metadata_bytes: int
+    unchecked_bytes: int
+    missing_bytes: int
+    is_complete: bool
+    @property
+    def is_clean(self) -> bool: ...
+
+class BtrfsReport(NamedTuple):
+    file_systems: tuple[BtrfsFileSystem, ...]
+    problems: tuple[str, ...]
+    others: tuple[str, ...]
+    @property
+    def is_clean(self) -> bool: ...
+    @property
+    def is_complete(self) -> bool: ...
+
 class Checksum(NamedTuple):
     hexdigests: dict[str, str]
     size: int

@@ -15,6 +15,8 @@ use crate::types;
 pub enum Failure {
     /// An image cannot be opened or read.
     Image(blkimage::Error),
+    /// The file systems of this image, or of all images, cannot be verified.
+    Btrfs(blkbtrfs::Unverified, Option<OsString>),
     /// A pass over an image failed. The map has this name.
     Pass(blksum::Error, OsString),
     /// The map with this name cannot be read or written.
@@ -38,6 +40,7 @@ impl Failure {
     pub fn into_err(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Image(error) => of_image(py, &error),
+            Self::Btrfs(error, name) => of_btrfs(py, &error, name.as_deref()),
             Self::Pass(error, name) => of_pass(py, &error, &name),
             Self::Map(error, name) => of_map(py, &error, &name),
             Self::Maps(error, left, right) => {
@@ -99,6 +102,21 @@ fn say(option: OpenOption, value: Option<&str>) -> String {
         (None, OptionKind::Flag) => format!("{name}=True"),
         (None, _) => name,
     }
+}
+
+fn of_btrfs(py: Python<'_>, unverified: &blkbtrfs::Unverified, name: Option<&OsStr>) -> PyErr {
+    use blkbtrfs::Error;
+    let kind = match &unverified.error {
+        Error::Image(error) => return of_image(py, error),
+        Error::Cancelled => return cancelled(py),
+        Error::NotBtrfs { .. } => "format",
+        Error::Superblock { .. } | Error::Corrupt { .. } | Error::Part { .. } => "corrupt",
+        Error::Unsupported(_) => "unsupported",
+        Error::Devices(_) => "argument",
+        _ => "other",
+    };
+    let message = unverified.to_string();
+    new(py, "image", (kind, message, name, None::<u64>, None::<i32>))
 }
 
 fn of_pass(py: Python<'_>, error: &blksum::Error, map: &OsStr) -> PyErr {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::errors::Failure;
 use crate::image::Image;
@@ -18,13 +20,24 @@ pub enum Input {
 impl Input {
     /// Reads an argument, an `Image` or the name of one.
     pub fn new(image: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::with_options(image, None)
+    }
+
+    /// Like [`new`](Self::new), with the keyword arguments for opening the image.
+    pub fn with_options(
+        image: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         match image.cast::<Image>() {
+            Ok(_) if options.is_some_and(|options| !options.is_empty()) => {
+                Err(PyTypeError::new_err("an Image is open: its options are those of Image()"))
+            }
             Ok(image) => {
                 let opened = image.get().opened()?;
                 opened.get(image.py(), "image")?;
                 Ok(Self::Open(opened))
             }
-            Err(_) => Ok(Self::ToOpen(Box::new(Request::new(image, None)?))),
+            Err(_) => Ok(Self::ToOpen(Box::new(Request::new(image, options)?))),
         }
     }
 

@@ -9,6 +9,7 @@
 )]
 
 mod arguments;
+mod btrfs;
 mod buffer;
 mod checksum;
 mod copy;
@@ -36,6 +37,8 @@ mod update;
 mod module {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::btrfs::btrfs_verify;
     #[pymodule_export]
     use super::checksum::checksum;
     #[pymodule_export]

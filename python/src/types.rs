@@ -34,6 +34,9 @@ impl Class {
     }
 }
 
+pub static BTRFS_FILE_SYSTEM: Class = Class::new(TYPES, "BtrfsFileSystem");
+pub static BTRFS_FINDING: Class = Class::new(TYPES, "BtrfsFinding");
+pub static BTRFS_REPORT: Class = Class::new(TYPES, "BtrfsReport");
 pub static CHECKSUM: Class = Class::new(TYPES, "Checksum");
 pub static COPIED: Class = Class::new(TYPES, "Copied");
 pub static EXTENT: Class = Class::new(TYPES, "Extent");

@@ -87,6 +87,16 @@ def reference():
 
 
 @pytest.fixture
+def servers():
+    # In tests/.
+    from servers import Servers
+
+    servers = Servers()
+    yield servers
+    servers.close()
+
+
+@pytest.fixture
 def workdir(tmp_path, monkeypatch):
     """An empty current folder."""
     monkeypatch.chdir(tmp_path)

@@ -15,19 +15,11 @@ import time
 import images
 import pytest
 from conftest import HANG, blksum, run
-from servers import Servers
 
 import blkhash
 
 MIB = 1 << 20
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-
-
-@pytest.fixture
-def servers():
-    servers = Servers()
-    yield servers
-    servers.close()
 
 
 @pytest.fixture

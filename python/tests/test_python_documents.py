@@ -9,6 +9,7 @@ import re
 import sys
 import tarfile
 
+import filesystems
 import images
 import pytest
 from conftest import PACKAGE, ROOT, run
@@ -34,6 +35,11 @@ def files(workdir):
         member.size = 5
         tar.addfile(member, io.BytesIO(b"host\n"))
     images.convert(workdir / "files.tar", workdir / "files.qcow2")
+    os.makedirs("root/home/user/mail")
+    (workdir / "root/home/user/mail/archive").write_bytes(data[:100_000])
+    filesystems.of_folder("damaged-btrfs.img", "root")
+    images.convert(workdir / "damaged-btrfs.img", workdir / "btrfs.qcow2")
+    filesystems.damage("damaged-btrfs.img", data[:4096])
     return workdir
 
 

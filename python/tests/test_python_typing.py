@@ -29,6 +29,12 @@ for run in map.runs():
         print(run.digests.shape)
 for difference in map.verify("disk") + map.diff(blkhash.Map("other")):
     print(difference.offset + difference.length, difference.kind)
+report = blkhash.btrfs_verify("disk", image, limit=5, cancel=threading.Event(), partition=1)
+for system in report.file_systems:
+    counts: dict[str, int] = system.counts
+    names += [name for finding in system.findings for name in finding.files]
+    if system.is_clean and report.is_complete:
+        print(system.devices[1])
 copied = blkhash.copy("disk", pathlib.Path("copy"), zeros="punch", expect="sha256:" + "0" * 64, snapshot="before")
 sizes: list[int] = [copied.size, copied.written, copied.zeroed, copied.equal]
 if copied.read_back is None and copied.verified == "source":
@@ -49,6 +55,8 @@ WRONG = {
     "blkhash.checksum('disk', follow='all')": "arg-type",
     "blkhash.checksum('disk', formt='raw')": "call-arg",
     "blkhash.copy('disk', 'copy', verify='none')": "arg-type",
+    "blkhash.btrfs_verify('disk', 5)": "arg-type",
+    "blkhash.btrfs_verify('disk').findings": "attr-defined",
     "blkhash.Map('map').root.hex()": "union-attr",
     "blkhash.nothing": "attr-defined",
 }

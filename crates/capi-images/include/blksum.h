@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 
 /*
- * libblksum: checksums and block maps of disk images of any format
+ * libblksum: checksums, block maps and btrfs file systems of disk images of any format
  *
  * This prints what `blksum disk.qcow2` prints:
  *
@@ -32,7 +32,8 @@
  *
  * Images are read only, by their own process and not in a sandbox as that of the blksum command.
  *
- * The manual pages blksum(3), blksum-opts(3) and blksum-map(3) each have an example program.
+ * The manual pages blksum(3), blksum-opts(3), blksum-map(3) and blksum-btrfs(3) each have an example
+ * program.
  */
 
 #ifndef BLKSUM_H
@@ -357,6 +358,97 @@ int blksum_diff_get(const struct blksum_diff *diff, size_t index, struct blksum_
                     struct blksum_error **error);
 
 void blksum_diff_free(struct blksum_diff *diff);
+
+/*
+ * btrfs file systems
+ */
+
+/* The result of a verification of btrfs file systems. */
+struct blksum_btrfs;
+
+enum blksum_btrfs_category {
+    /* Superblocks. */
+    BLKSUM_BTRFS_SUPERBLOCK = 0,
+    /* Tree blocks that do not match their checksum. */
+    BLKSUM_BTRFS_TREE_CHECKSUM = 1,
+    /* Tree blocks that do not match their reference. */
+    BLKSUM_BTRFS_TREE_HEADER = 2,
+    /* Tree blocks with an item that breaks a rule. */
+    BLKSUM_BTRFS_TREE_ITEM = 3,
+    /* Items that contradict each other. */
+    BLKSUM_BTRFS_CONTRADICTION = 4,
+    /* Data that does not match its checksum. */
+    BLKSUM_BTRFS_DATA_CHECKSUM = 5,
+    /* Data without the checksum that its file needs. */
+    BLKSUM_BTRFS_NO_CHECKSUM = 6,
+    /* Mirrors that differ, and nothing shows which one is correct. */
+    BLKSUM_BTRFS_MIRROR = 7,
+    /* Content that cannot be read. */
+    BLKSUM_BTRFS_READ = 8,
+    /* Parities that do not match. */
+    BLKSUM_BTRFS_PARITY = 9
+};
+
+struct blksum_btrfs_finding {
+    /* What is wrong: "superblock", "tree block", "data" and so on. */
+    const char *subject;
+    /* How it is wrong. */
+    const char *reason;
+    /* The name of the device, or NULL. */
+    const char *device;
+    /* The offset on the device, or UINT64_MAX. */
+    uint64_t offset;
+    /* The address in the file system, or UINT64_MAX. */
+    uint64_t logical;
+    /* The length in bytes, and the number of adjacent blocks that it has. */
+    uint64_t length;
+    uint64_t blocks;
+    /* An enum blksum_btrfs_category. */
+    uint32_t category;
+    /* The number of the mirror from 1, or 0, and how many there are. */
+    uint32_t mirror;
+    uint32_t mirrors;
+    /* 0. */
+    uint32_t reserved;
+};
+
+/*
+ * Verifies every checksum and the structure of the btrfs file systems in count images, as
+ * `blkhash btrfs verify`. A file system on several devices needs all of them, in any order. Findings are
+ * no errors. It is an error if there is no file system that can be verified. "limit" is the number of
+ * findings that are kept, 100 by default.
+ */
+struct blksum_btrfs *blksum_btrfs_verify(const struct blksum_image *const *images, size_t count,
+                                         const struct blksum_opts *opts, blksum_progress progress,
+                                         void *user_data, struct blksum_error **error);
+
+/*
+ * Returns BLKSUM_EQUAL, which is 0, if all is as it was written, BLKSUM_DIFFERENT if something is not,
+ * BLKSUM_UNKNOWN if something could not be verified, or -1.
+ */
+int blksum_btrfs_verdict(const struct blksum_btrfs *btrfs, struct blksum_error **error);
+
+/* Returns the number of wrong blocks of an enum blksum_btrfs_category in all file systems, or -1. */
+int64_t blksum_btrfs_wrong(const struct blksum_btrfs *btrfs, int category,
+                           struct blksum_error **error);
+
+/* Returns the number of findings that were kept, or -1. */
+int64_t blksum_btrfs_count(const struct blksum_btrfs *btrfs, struct blksum_error **error);
+
+/* Copies a finding to *finding. Its strings belong to btrfs. */
+int blksum_btrfs_get(const struct blksum_btrfs *btrfs, size_t index,
+                     struct blksum_btrfs_finding *finding, struct blksum_error **error);
+
+/*
+ * Returns the name of a file that a finding affects, from the top of the file system, or NULL behind the
+ * last one. At most 16 files have names, each by up to 8 links.
+ */
+const char *blksum_btrfs_file(const struct blksum_btrfs *btrfs, size_t index, size_t file);
+
+/* Returns a message about something that could not be verified, or NULL behind the last one. */
+const char *blksum_btrfs_problem(const struct blksum_btrfs *btrfs, size_t index);
+
+void blksum_btrfs_free(struct blksum_btrfs *btrfs);
 
 /*
  * Maps of content that comes in any order

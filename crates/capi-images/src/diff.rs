@@ -98,7 +98,7 @@ pub unsafe extern "C" fn blksum_map_verify(
             let settings = settings(opts)?;
             let list = Watch { progress, user_data }.run(move |progress| {
                 let tuning = settings.tuning();
-                collect(settings.limit, |found| {
+                collect(settings.limit(), |found| {
                     blksum::map::verify(&map.map, &image.selected, found, &tuning, progress)
                         .map(drop)
                         .map_err(|error| Failure::of_pass(&error, &image.name, &map.name))
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn blksum_map_diff(
             let (left, right) = (handle::value(left)?, handle::value(right)?);
             let settings = settings(opts)?;
             let list = Watch::NONE.run(move |_| {
-                collect(settings.limit, |found| {
+                collect(settings.limit(), |found| {
                     blksum::map::diff(&left.map, &right.map, found)
                         .map_err(|error| Failure::of_pass(&error, &left.name, &left.name))
                 })
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn blksum_image_diff(
             let list = Watch { progress, user_data }.run(move |progress| {
                 let (block_size, tuning) = (settings.block_size(), settings.tuning());
                 let (one, other) = (left.content(), right.content());
-                collect(settings.limit, |found| {
+                collect(settings.limit(), |found| {
                     blksum::differences(one, other, block_size, found, &tuning, progress)
                         .map(drop)
                         .map_err(|error| Failure::of_pass(&error, &left.name, OsStr::new("")))

@@ -129,6 +129,21 @@ impl Failure {
         Self { offset, ..Self::new(kind, format!("{}: {error}", name.display())) }
     }
 
+    /// Describes why file systems cannot be verified.
+    pub(crate) fn of_btrfs(unverified: &blkbtrfs::Unverified) -> Self {
+        use blkbtrfs::Error;
+        let kind = match &unverified.error {
+            Error::Image(error) => return Self::of_image(error),
+            Error::Cancelled => Kind::Cancelled,
+            Error::NotBtrfs { .. } => Kind::Format,
+            Error::Superblock { .. } | Error::Corrupt { .. } | Error::Part { .. } => Kind::Corrupt,
+            Error::Unsupported(_) => Kind::Unsupported,
+            Error::Devices(_) => Kind::Argument,
+            _ => Kind::Other,
+        };
+        Self::new(kind, unverified.to_string())
+    }
+
     /// Describes an error of a pass over the image with the first name, whose map has the other one.
     pub(crate) fn of_pass(error: &blksum::Error, image: &OsStr, map: &OsStr) -> Self {
         use blksum::Error;

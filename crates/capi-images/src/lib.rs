@@ -1,4 +1,4 @@
-//! `libblksum`, the C library over the crates `blksum`, `blkimage` and `blkmap`. `include/blksum.h` documents it.
+//! `libblksum`, the C library over the crates `blksum`, `blkimage`, `blkmap` and `blkbtrfs`. `include/blksum.h` documents it.
 //!
 //! Arguments from C are checked here: null pointers, freed objects, sizes, calls in a child process (`handle.rs`). Errors
 //! become objects, and no panic crosses the boundary (`boundary.rs`). Everything else is done by the crates.
@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 mod boundary;
+mod btrfs;
 mod diff;
 mod error;
 mod error_object;

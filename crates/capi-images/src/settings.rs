@@ -26,8 +26,7 @@ pub(crate) struct Settings {
     salt: Salt,
     key: Option<Key>,
     threads: Option<usize>,
-    /// Maximum number of extents that differ: a small map can claim very many.
-    pub(crate) limit: usize,
+    limit: Option<usize>,
 }
 
 impl Default for Settings {
@@ -43,7 +42,7 @@ impl Default for Settings {
             salt: Salt::EMPTY,
             key: None,
             threads: None,
-            limit: DEFAULT_LIMIT,
+            limit: None,
         }
     }
 }
@@ -68,7 +67,6 @@ impl Settings {
             };
             return self.set_open(option, value);
         }
-        let default = Self::default();
         match name {
             "digest" => self.digest = optional(name, value)?,
             "construction" => self.construction = optional(name, value)?,
@@ -86,7 +84,7 @@ impl Settings {
                 (None, "length") => self.length = None,
                 (None, "block-size") => self.block_size = None,
                 (None, "threads") => self.threads = None,
-                (None, "limit") => self.limit = default.limit,
+                (None, "limit") => self.limit = None,
                 _ => return Err(unknown(name)),
             },
         }
@@ -118,7 +116,7 @@ impl Settings {
             }
             "threads" if (1..=MAX_THREADS).contains(&value) => self.threads = Some(size()?),
             "threads" => return Err(refused(name, format!("must be from 1 to {MAX_THREADS}"))),
-            "limit" => self.limit = size()?,
+            "limit" => self.limit = Some(size()?),
             _ if OTHERS.contains(&name) => return Err(refused(name, "is no number")),
             _ => return Err(unknown(name)),
         }
@@ -208,6 +206,21 @@ impl Settings {
         self.key.as_ref()
     }
 
+    /// Returns the maximum number of extents that differ: a small map can claim very many.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.unwrap_or(DEFAULT_LIMIT)
+    }
+
+    /// Returns the settings of a verification of file systems.
+    pub(crate) fn btrfs(&self) -> blkbtrfs::Options {
+        let limit = self.limit.map_or(DEFAULT_FINDINGS, |limit| limit as u64);
+        let options = blkbtrfs::Options::default().with_max_findings(Some(limit));
+        match self.threads {
+            Some(threads) => options.with_threads(threads),
+            None => options,
+        }
+    }
+
     /// Returns the settings of a pass.
     pub(crate) fn tuning(&self) -> Tuning {
         let tuning = Tuning::default().with_max_zeros(self.open().max_zeros);
@@ -251,5 +264,8 @@ const OTHERS: [&str; 4] = ["digest", "construction", "salt", "key"];
 
 /// Extents that take 8 MiB.
 const DEFAULT_LIMIT: usize = 1 << 18;
+
+/// Findings that are kept by default, each of which has names of files.
+const DEFAULT_FINDINGS: u64 = 100;
 
 const MAX_THREADS: u64 = 1024;

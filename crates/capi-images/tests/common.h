@@ -67,6 +67,20 @@ static inline void to_hex(const unsigned char *md, unsigned int len, char *hex)
         sprintf(hex + 2 * i, "%02x", md[i]);
 }
 
+/* Makes a btrfs file system with the file folder/file in a file, without a mount. */
+static inline void make_btrfs(const char *name, const void *content, size_t size)
+{
+    char command[200];
+
+    assert_true(mkdir("files", 0777) == 0 || errno == EEXIST);
+    assert_true(mkdir("files/folder", 0777) == 0 || errno == EEXIST);
+    write_file("files/folder/file", content, size);
+    snprintf(command, sizeof command,
+             "rm -f %s && truncate -s 128M %s && PATH=$PATH:/usr/sbin:/sbin mkfs.btrfs -q --rootdir files %s",
+             name, name, name);
+    assert_int_equal(system(command), 0);
+}
+
 static inline struct blksum_image *open_image(const char *name, const struct blksum_opts *opts)
 {
     struct blksum_error *error;

@@ -13,10 +13,12 @@ fn the_header_agrees_with_the_sources() {
     };
     for (rust, c) in [
         ("BlockMap", "blksum_map"),
+        ("Btrfs", "blksum_btrfs"),
         ("Diff", "blksum_diff"),
         ("Difference", "blksum_difference"),
         ("Error", "blksum_error"),
         ("Extent", "blksum_extent"),
+        ("Finding", "blksum_btrfs_finding"),
         ("Image", "blksum_image"),
         ("Maker", "blksum_maker"),
         ("Options", "blksum_opts"),
@@ -24,9 +26,19 @@ fn the_header_agrees_with_the_sources() {
         config.export.rename.insert(rust.to_owned(), c.to_owned());
     }
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for module in
-        ["diff", "error", "error_object", "image", "info", "job", "maker", "map", "options", "pass"]
-    {
+    for module in [
+        "btrfs",
+        "diff",
+        "error",
+        "error_object",
+        "image",
+        "info",
+        "job",
+        "maker",
+        "map",
+        "options",
+        "pass",
+    ] {
         builder = builder.with_src(format!("{folder}/src/{module}.rs"));
     }
     let mut generated = Vec::new();
@@ -38,7 +50,7 @@ fn the_header_agrees_with_the_sources() {
     assert_eq!(declared, functions(&generated));
     let names = std::fs::read_to_string(format!("{folder}/symbols.txt")).unwrap();
     assert_eq!(names.lines().count(), declared.len());
-    for name in ["blksum_extent", "blksum_difference"] {
+    for name in ["blksum_extent", "blksum_difference", "blksum_btrfs_finding"] {
         assert_eq!(fields(&header, name), fields(&generated, name));
     }
 }

@@ -444,6 +444,110 @@ static void maps_are_made_in_any_order(void **state)
     blksum_image_close(image);
 }
 
+/* Finds content in the file, and changes its first byte. Returns its offset. */
+static long damage(const char *name, const void *wanted, size_t length)
+{
+    FILE *file = fopen(name, "r+b");
+    size_t size = 128 * MIB;
+    char *all = (char *)malloc(size), *found;
+    long at;
+
+    assert_non_null(file);
+    assert_non_null(all);
+    assert_int_equal(fread(all, 1, size, file), size);
+    found = (char *)memmem(all, size, wanted, length);
+    assert_non_null(found);
+    at = (long)(found - all);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_equal(fputc(*found ^ 1, file), *found ^ 1);
+    assert_int_equal(fclose(file), 0);
+    free(all);
+    return at;
+}
+
+static void file_systems_are_verified(void **state)
+{
+    const struct blksum_image *images[2];
+    struct blksum_image *image, *disk = open_image("disk.img", NULL);
+    struct blksum_opts *opts = opts_with("limit", "0");
+    struct blksum_error *error;
+    struct blksum_btrfs *btrfs;
+    struct blksum_btrfs_finding finding;
+    struct calls calls = {0, 0, 0, 0, pthread_self()};
+    uint64_t at;
+
+    (void)state;
+    make_btrfs("btrfs.img", content, 200000);
+    image = open_image("btrfs.img", NULL);
+    images[0] = image;
+    images[1] = disk;
+    btrfs = blksum_btrfs_verify(images, 1, NULL, count_calls, &calls, &error);
+    assert_no_error(error);
+    assert_true(calls.count >= 2);
+    assert_true(calls.done >= 200000);
+    assert_int_equal(calls.done, calls.total);
+    assert_int_equal(blksum_btrfs_verdict(btrfs, &error), BLKSUM_EQUAL);
+    assert_int_equal(blksum_btrfs_count(btrfs, &error), 0);
+    assert_null(blksum_btrfs_problem(btrfs, 0));
+    for (int category = 0; category <= BLKSUM_BTRFS_PARITY; category++)
+        assert_int_equal(blksum_btrfs_wrong(btrfs, category, &error), 0);
+    blksum_btrfs_free(btrfs);
+
+    /* The other image has none. */
+    btrfs = blksum_btrfs_verify(images, 2, NULL, NULL, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(blksum_btrfs_verdict(btrfs, &error), BLKSUM_UNKNOWN);
+    assert_string_equal(blksum_btrfs_problem(btrfs, 0), "disk.img: no btrfs file system");
+    assert_null(blksum_btrfs_problem(btrfs, 1));
+    blksum_btrfs_free(btrfs);
+    assert_null(blksum_btrfs_verify(images + 1, 1, NULL, NULL, NULL, &error));
+    assert_error(error, BLKSUM_ERROR_FORMAT, "disk.img: no btrfs file system");
+    calls.cancel_at = calls.count + 1;
+    assert_null(blksum_btrfs_verify(images, 1, NULL, count_calls, &calls, &error));
+    assert_error(error, BLKSUM_ERROR_CANCELLED, "cancelled");
+    blksum_image_close(image);
+
+    /* The first block of the file. */
+    at = (uint64_t)damage("btrfs.img", content, 4096);
+    image = open_image("btrfs.img", NULL);
+    images[0] = image;
+    btrfs = blksum_btrfs_verify(images, 1, NULL, NULL, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(blksum_btrfs_verdict(btrfs, &error), BLKSUM_DIFFERENT);
+    assert_int_equal(blksum_btrfs_count(btrfs, &error), 1);
+    assert_int_equal(blksum_btrfs_wrong(btrfs, BLKSUM_BTRFS_DATA_CHECKSUM, &error), 1);
+    assert_int_equal(blksum_btrfs_wrong(btrfs, BLKSUM_BTRFS_READ, &error), 0);
+    assert_int_equal(blksum_btrfs_get(btrfs, 0, &finding, &error), 0);
+    assert_int_equal(finding.category, BLKSUM_BTRFS_DATA_CHECKSUM);
+    assert_int_equal(finding.offset, at);
+    assert_int_equal(finding.length, 4096);
+    assert_int_equal(finding.blocks, 1);
+    assert_int_equal(finding.mirror, 1);
+    assert_int_equal(finding.mirrors, 1);
+    assert_int_equal(finding.reserved, 0);
+    assert_true(finding.logical != UINT64_MAX);
+    assert_string_equal(finding.subject, "data");
+    assert_string_equal(finding.device, "btrfs.img");
+    assert_memory_equal(finding.reason, "checksum is 0x", 14);
+    assert_string_equal(blksum_btrfs_file(btrfs, 0, 0), "folder/file");
+    assert_null(blksum_btrfs_file(btrfs, 0, 1));
+    assert_null(blksum_btrfs_file(btrfs, 1, 0));
+    assert_int_equal(blksum_btrfs_get(btrfs, 0, NULL, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "NULL");
+    assert_int_equal(blksum_btrfs_get(btrfs, 1, &finding, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "no finding 1 of 1");
+    blksum_btrfs_free(btrfs);
+    btrfs = blksum_btrfs_verify(images, 1, opts, NULL, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(blksum_btrfs_count(btrfs, &error), 0);
+    assert_int_equal(blksum_btrfs_wrong(btrfs, BLKSUM_BTRFS_DATA_CHECKSUM, &error), 1);
+    assert_int_equal(blksum_btrfs_verdict(btrfs, &error), BLKSUM_DIFFERENT);
+    blksum_btrfs_free(btrfs);
+    blksum_opts_free(opts);
+    blksum_image_close(image);
+    blksum_image_close(disk);
+}
+
 static void errors_have_kinds(void **state)
 {
     struct blksum_opts *qcow2 = opts_with("format", "qcow2");
@@ -561,6 +665,7 @@ int main(void)
         cmocka_unit_test_setup(an_overwritten_map_is_an_error, set_up),
         cmocka_unit_test_setup(keys_seal_maps, set_up),
         cmocka_unit_test_setup(maps_are_made_in_any_order, set_up),
+        cmocka_unit_test_setup(file_systems_are_verified, set_up),
         cmocka_unit_test_setup(errors_have_kinds, set_up),
         cmocka_unit_test_setup(a_changed_image_is_an_error, set_up),
         cmocka_unit_test_setup(threads_share_objects, set_up),

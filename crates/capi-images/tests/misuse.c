@@ -15,11 +15,18 @@ struct objects {
     struct blksum_map *map;
     struct blksum_diff *diff;
     struct blksum_maker *maker;
+    struct blksum_btrfs *btrfs;
 };
+
+static struct blksum_btrfs *verify(const struct blksum_image *image, struct blksum_error **error)
+{
+    return blksum_btrfs_verify(&image, 1, NULL, NULL, NULL, error);
+}
 
 static struct objects create(void)
 {
     struct objects it;
+    struct blksum_image *image;
     struct blksum_error *error;
 
     memset(content, 'x', sizeof content);
@@ -34,11 +41,18 @@ static struct objects create(void)
     assert_non_null(it.opts);
     assert_non_null(it.diff);
     assert_non_null(it.maker);
+    if (access("btrfs.img", F_OK) != 0)
+        make_btrfs("btrfs.img", content, sizeof content);
+    image = open_image("btrfs.img", NULL);
+    it.btrfs = verify(image, &error);
+    assert_non_null(it.btrfs);
+    blksum_image_close(image);
     return it;
 }
 
 static void destroy(struct objects it)
 {
+    blksum_btrfs_free(it.btrfs);
     blksum_maker_free(it.maker);
     blksum_diff_free(it.diff);
     blksum_map_close(it.map);
@@ -54,6 +68,7 @@ static int calls_that_work(struct objects it, int kind)
     struct blksum_error *error = NULL;
     struct blksum_extent extent;
     struct blksum_difference difference;
+    struct blksum_btrfs_finding finding;
     char tag[10];
     unsigned int len;
     uint64_t value;
@@ -94,6 +109,13 @@ static int calls_that_work(struct objects it, int kind)
     FAILS(blksum_maker_add_zeros(it.maker, 0, SIZE, &error) != -1);
     FAILS(blksum_maker_left(it.maker, &value, &error) != -1);
     FAILS(blksum_maker_write(it.maker, "x.blkmap", &error) != -1);
+    FAILS(verify(it.image, &error) != NULL);
+    FAILS(blksum_btrfs_verdict(it.btrfs, &error) != -1);
+    FAILS(blksum_btrfs_wrong(it.btrfs, 0, &error) != -1);
+    FAILS(blksum_btrfs_count(it.btrfs, &error) != -1);
+    FAILS(blksum_btrfs_get(it.btrfs, 0, &finding, &error) != -1);
+    if (blksum_btrfs_file(it.btrfs, 0, 0) != NULL || blksum_btrfs_problem(it.btrfs, 0) != NULL)
+        wrong++;
     if (blksum_image_warning(it.image, 0) != NULL)
         wrong++;
     /* An error is not necessary. */
@@ -104,9 +126,10 @@ static int calls_that_work(struct objects it, int kind)
 
 static void null_is_an_error(void **state)
 {
-    struct objects none = {NULL, NULL, NULL, NULL, NULL}, it = create();
+    struct objects none = {NULL, NULL, NULL, NULL, NULL, NULL}, it = create();
     struct blksum_error *error;
     unsigned char md[BLKSUM_MAX_MD_SIZE];
+    const struct blksum_image *image = it.image;
     uint64_t offset;
 
     (void)state;
@@ -146,6 +169,18 @@ static void null_is_an_error(void **state)
     assert_error(error, BLKSUM_ERROR_ARGUMENT, "NULL");
     assert_int_equal(blksum_opts_set(it.opts, NULL, "x", &error), -1);
     assert_error(error, BLKSUM_ERROR_ARGUMENT, "NULL");
+    assert_null(blksum_btrfs_verify(NULL, 1, NULL, NULL, NULL, &error));
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "no images");
+    assert_null(blksum_btrfs_verify(&image, 0, NULL, NULL, NULL, &error));
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "no images");
+    assert_null(blksum_btrfs_verify(&image, SIZE_MAX, NULL, NULL, NULL, &error));
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "more than");
+    assert_int_equal(blksum_btrfs_wrong(it.btrfs, 10, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "category 10");
+    assert_int_equal(blksum_btrfs_wrong(it.btrfs, -1, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "category -1");
+    assert_int_equal(blksum_btrfs_get(it.btrfs, 0, NULL, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "no finding 0");
     destroy(it);
 }
 
@@ -174,7 +209,8 @@ static void objects_of_other_types_are_an_error(void **state)
     other.image = (struct blksum_image *)(void *)it.map;
     other.map = (struct blksum_map *)(void *)it.diff;
     other.diff = (struct blksum_diff *)(void *)it.maker;
-    other.maker = (struct blksum_maker *)(void *)it.opts;
+    other.maker = (struct blksum_maker *)(void *)it.btrfs;
+    other.btrfs = (struct blksum_btrfs *)(void *)it.opts;
     assert_int_equal(calls_that_work(other, BLKSUM_ERROR_ARGUMENT), 0);
     destroy(other);
     /* They were not freed. */

@@ -864,6 +864,10 @@ def test_bytes_of_a_file_whose_content_is_elsewhere(blksum, workdir):
                 assert result.stderr.decode().startswith(f"blksum: {image}: {UNCOVERED}{why}"), result
     answer = json.loads(blksum("--json", "--expect", listed.split()[0].decode(), image).stdout)
     assert answer["uncovered"] == "it is in other files too"
+    # It is tried after the bytes of the file.
+    value = blksum("-d", "blake3", "over.qcow2").stdout.split()[0].decode()
+    result = blksum("--expect", value, "over.qcow2")
+    assert (result.returncode, result.stdout, result.stderr) == (OK, b"over.qcow2: OK (blake3, streams:4)\n", b"")
 
 
 def test_bytes_of_files_whose_content_cannot_be_read(blksum, workdir):

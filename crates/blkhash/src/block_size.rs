@@ -70,9 +70,14 @@ impl From<BlockSize> for u64 {
 }
 
 impl fmt::Display for BlockSize {
-    /// Writes the number of bytes.
+    /// Writes the number of bytes, or with `{:#}` their number in the largest unit, as in `64 KiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        match (f.alternate(), self.0) {
+            (false, bytes) => fmt::Display::fmt(&bytes, f),
+            (true, bytes) if bytes >= 1 << 20 => write!(f, "{} MiB", bytes >> 20),
+            (true, bytes) if bytes >= 1 << 10 => write!(f, "{} KiB", bytes >> 10),
+            (true, bytes) => write!(f, "{bytes} bytes"),
+        }
     }
 }
 
@@ -90,6 +95,9 @@ mod tests {
         for bytes in [0, 1, 256, 511, 513, 3 << 10, 128 << 20, 1 << 32, (1 << 32) + 512, u64::MAX] {
             assert!(BlockSize::try_from(bytes).is_err(), "{bytes}");
         }
+        let words = [512, 1 << 10, 512 << 10, 1 << 20, 64 << 20]
+            .map(|bytes: u64| format!("{:#}", BlockSize::try_from(bytes).unwrap()));
+        assert_eq!(words, ["512 bytes", "1 KiB", "512 KiB", "1 MiB", "64 MiB"]);
         assert_eq!(
             BlockSize::try_from(3072).unwrap_err().to_string(),
             "invalid block size 3072: use a power of two from 512 to 67108864"

@@ -1,12 +1,12 @@
 //! `struct blksum_image`: opening, properties, extents and reads.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
-use std::path::Path;
 use std::ptr;
 use std::slice;
 use std::sync::{Arc, mpsc};
 
-use blkimage::{ExtentKind, Format, Location, Member, OpenOptions, Source, Warning};
+use blkimage::{ExtentKind, Location, Member, Source, Warning};
+use blksum::expect::FileBytes;
 use blksum::map::Subject;
 use blksum::{Content, Part, Selected};
 
@@ -118,21 +118,8 @@ impl Opened {
 
     /// Opens the file that stores the image, if all of the image was opened and the file has other bytes than the content.
     pub(crate) fn bytes(&self) -> Result<Option<blkimage::Image>, Failure> {
-        let is_whole = self.part.is_none() && self.options.snapshot.is_none();
-        let chain = self.selected.image().chain();
-        let is_plain = self.selected.image().format() == Format::Raw
-            && self.options.compression.is_none()
-            && chain
-                .iter()
-                .flat_map(Member::files)
-                .all(|it| !matches!(it.read_method(), blkimage::ReadMethod::Decompressed(_)));
-        let Location::Path(path) = Location::new(&self.name) else { return Ok(None) };
-        if !is_whole || is_plain || !Path::new(path).is_file() {
-            return Ok(None);
-        }
-        let mut options = OpenOptions::new().format(Format::Raw);
-        options.force_share = self.options.force_share;
-        options.open(path).map(Some).map_err(|error| Failure::of_image(&error))
+        let bytes = FileBytes::of(Location::new(&self.name), &self.options, &self.selected);
+        bytes.map(|it| it.open()).transpose().map_err(|error| Failure::of_image(&error))
     }
 }
 

@@ -3,9 +3,7 @@
 use std::ffi::{OsStr, c_char, c_int, c_uchar, c_uint, c_void};
 use std::ptr;
 
-use blkhash::Construction;
-use blksum::expect::{Found, Subject, Value};
-use blksum::{ImageTag, Tag};
+use blksum::expect::{Found, Reading, Value};
 
 use crate::boundary::{run, utf8};
 use crate::error_object::Error;
@@ -112,19 +110,10 @@ pub unsafe extern "C" fn blksum_image_expect(
 
 /// Returns the verdict of a search, and the tag of what equals the value.
 fn described(image: &Opened, found: &Found) -> (c_int, String) {
-    let of = |subject, parameters: blkhash::Parameters| {
-        let tag = match (subject, parameters.construction()) {
-            (Subject::Bytes, Construction::Linear) => Tag::File(parameters.algorithm()),
-            (Subject::Bytes, _) => Tag::from(parameters),
-            (Subject::Content, _) => {
-                Tag::Image(Box::new(ImageTag { parameters, content: image.tagged() }))
-            }
-        };
-        tag.to_string()
-    };
+    let tag = |reading: &Reading| reading.tag(image.tagged()).to_string();
     match (found.matched, found.doubted) {
-        (Some((subject, parameters)), _) => (EQUAL, of(subject, parameters)),
-        (None, Some((subject, parameters, _))) => (UNKNOWN, of(subject, parameters)),
+        (Some(matched), _) => (EQUAL, tag(&matched.reading)),
+        (None, Some((reading, _))) => (UNKNOWN, tag(&reading)),
         (None, None) => (DIFFERENT, String::new()),
     }
 }

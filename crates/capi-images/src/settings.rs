@@ -7,7 +7,7 @@ use std::time::Duration;
 use blkhash::{Algorithm, BlockSize, Construction, Parameters, Salt};
 use blkimage::{OpenOption, OpenOptions, OptionKind, OptionValue, Secret};
 use blkmap::{Header, Key};
-use blksum::expect::Search;
+use blksum::expect::{Limits, Search};
 use blksum::{Part, Tuning};
 
 use crate::failure::{Failure, Kind};
@@ -183,7 +183,8 @@ impl Settings {
     /// Returns what is tried for a value.
     pub(crate) fn search(&self) -> Search {
         let algorithms = self.digest.into_iter().collect();
-        Search { algorithms, construction: self.construction, block_size: self.block_size }
+        let (construction, block_size) = (self.construction, self.block_size);
+        Search { algorithms, construction, block_size, limits: Limits::NONE }
     }
 
     /// Returns the size of the blocks of a comparison.

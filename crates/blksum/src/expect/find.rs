@@ -1,52 +1,21 @@
 //! Finds out which checksum of an image a value is.
 
-use blkhash::{Digest, Parameters};
-use blkimage::{Format, Source};
+use std::path::PathBuf;
 
-use super::search::{Search, Subject};
-use super::shape::{Doubt, Shape};
+use blkimage::{ExtentKind, Format, Image, Location, OpenOptions, Source};
+
+use super::candidates::{Candidates, Found};
+use super::limits::{Amount, Limits};
+use super::search::{Pass, Search, Subject};
+use super::shape::Shape;
 use super::value::Value;
 use crate::{Error, Progress, Selected, Tuning, checksums};
-
-/// The result of [`find`].
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Found {
-    /// What the value is. `None` if the image does not have it.
-    pub matched: Option<(Subject, Parameters)>,
-    /// A match that proves nothing, and the reason.
-    pub doubted: Option<(Subject, Parameters, Doubt)>,
-}
-
-impl Found {
-    /// Returns which of these checksums a value is. `None` if it is none of them. `doubt` returns why a checksum with these
-    /// parameters proves nothing, as [`Shape::doubt`] does.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `doubt` does.
-    pub fn among(
-        value: &Value,
-        search: &Search,
-        subject: Subject,
-        checksums: &[(Parameters, Digest)],
-        doubt: impl FnOnce(&Parameters) -> Result<Option<Doubt>, Error>,
-    ) -> Result<Option<Self>, Error> {
-        let is_equal = |(_, digest): &&(Parameters, Digest)| digest.as_bytes() == value.digest;
-        let Some((parameters, _)) = checksums.iter().find(is_equal) else { return Ok(None) };
-        let is_sure = search.construction.is_some() || value.parts.is_some();
-        Ok(Some(match if is_sure { None } else { doubt(parameters)? } {
-            None => Self { matched: Some((subject, *parameters)), doubted: None },
-            Some(doubt) => Self { matched: None, doubted: Some((subject, *parameters, doubt)) },
-        }))
-    }
-}
 
 /// Tries what a value can be, likeliest first, until a checksum of the image equals it. There is a pass over the image for
 /// each step of [`Search::passes`].
 ///
-/// `bytes` is the file that stores the image, if all of the image was selected and the file has other bytes than the
-/// content. Values of parts are those of its bytes, or of raw content.
+/// `bytes` is the file that stores the image, as [`FileBytes`] opens it. Values of parts are those of its bytes, or of raw
+/// content.
 ///
 /// # Errors
 ///
@@ -62,39 +31,92 @@ pub fn find(
     let content: &dyn Source = image.source();
     let is_raw = bytes.is_none() && image.image().format() == Format::Raw;
     let is_compressed = bytes.is_some() && image.image().format() == Format::Raw;
-    let parts = search.parts(value, bytes.unwrap_or(content).size());
-    for pass in search.passes(std::slice::from_ref(value)).into_iter().chain(parts) {
-        let is_of_bytes = pass.subject == Subject::Bytes;
-        let source = match bytes {
-            Some(bytes) if is_of_bytes => bytes,
-            // The content is these bytes, and was tried.
-            None if is_of_bytes && value.parts.is_none() => continue,
-            _ => content,
-        };
-        let digests = checksums(source, &pass.parameters, tuning, progress)?;
-        let all: Vec<_> = pass.parameters.iter().copied().zip(digests).collect();
+    let mut candidates = Candidates::new(search, std::slice::from_ref(value));
+    candidates.add_parts(bytes.unwrap_or(content).size());
+    let source = |subject| match (subject, bytes) {
+        (Subject::Content, _) => Some(content),
+        (Subject::Bytes, Some(bytes)) => Some(bytes),
+        // The content is these bytes, and was tried.
+        (Subject::Bytes, None) => value.parts.map(|_| content),
+    };
+    loop {
+        // What is likely is always tried.
+        let is_first = candidates.found().tried.is_empty();
+        let pass = candidates.next(|pass| {
+            let source = source(pass.subject)?;
+            let has_limits = !is_first && search.limits != Limits::NONE;
+            Some(if has_limits { amount(source, progress) } else { Amount::default() })
+        });
+        let Some(Pass { subject, parameters }) = pass else { return Ok(candidates.into_found()) };
+        let source = source(subject).expect("it has an amount");
+        let digests = checksums(source, &parameters, tuning, progress)?;
+        let all: Vec<_> = parameters.into_iter().zip(digests).collect();
+        let is_of_bytes = subject == Subject::Bytes;
         // What decodes, with its checksums, is no list of digests.
         let is_sure = is_of_bytes && is_compressed;
-        let doubt = |parameters: &Parameters| match is_sure {
-            true => Ok(None),
+        candidates.take(subject, &all, |parameters| match is_sure {
+            true => Ok::<_, Error>(None),
             false => Ok(Shape::of(source)?.doubt(parameters, is_of_bytes || is_raw)),
-        };
-        // A value has no second meaning.
-        if let Some(found) = Found::among(value, search, pass.subject, &all, doubt)? {
-            return Ok(found);
-        }
+        })?;
     }
-    Ok(Found::default())
+}
+
+/// Returns how much a pass hashes. An extent that cannot be read counts as data: the pass fails.
+fn amount(source: &dyn Source, progress: &Progress) -> Amount {
+    let (size, mut at, mut zeros) = (source.size(), 0, 0);
+    while at < size
+        && !progress.is_cancelled()
+        && let Ok(extent) = source.extent(at, size - at)
+    {
+        if extent.kind == ExtentKind::Zero {
+            zeros += extent.length;
+        }
+        at = extent.end();
+    }
+    Amount { size, zeros }
+}
+
+/// The file that stores an image, whose bytes a value can be of.
+#[derive(Clone, Debug)]
+pub struct FileBytes {
+    path: PathBuf,
+    force_share: bool,
+}
+
+impl FileBytes {
+    /// Returns the file of an image that was opened with these options. `None` unless all of the image was selected, and
+    /// the file has other bytes than the content.
+    pub fn of(location: Location<'_>, options: &OpenOptions, image: &Selected) -> Option<Self> {
+        let Location::Path(path) = location else { return None };
+        let is_whole = image.part().is_none() && options.snapshot.is_none();
+        let image = image.image();
+        let is_decoded = options.compression.is_some() || image.is_decompressed();
+        let is_plain = image.format() == Format::Raw && !is_decoded;
+        let is_other = is_whole && !is_plain && path.is_file();
+        is_other.then(|| Self { path: path.to_owned(), force_share: options.force_share })
+    }
+
+    /// Opens the file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened.
+    pub fn open(&self) -> blkimage::Result<Image> {
+        let mut options = OpenOptions::new().format(Format::Raw);
+        options.force_share = self.force_share;
+        options.open(&self.path)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use blkhash::Hasher;
-    use blkimage::{Memory, OpenOptions};
+    use blkhash::{Hasher, Parameters};
+    use blkimage::Memory;
 
     use super::*;
+    use crate::expect::{Doubt, Match, Reading, Untried};
 
     fn image(content: &[u8]) -> Selected {
         let options = OpenOptions::new().format(Format::Raw);
@@ -117,6 +139,10 @@ mod tests {
         super::find(value, &Search::default(), image, bytes, &tuning, &progress).unwrap()
     }
 
+    fn matched(subject: Subject, parameters: Parameters) -> Option<Match> {
+        Some(Match { value: 0, reading: Reading::of(subject, parameters) })
+    }
+
     #[test]
     fn every_construction_is_found() {
         let content = [&[7; 100_000][..], &[0; 200_000]].concat();
@@ -124,10 +150,15 @@ mod tests {
         for construction in ["streams:4", "streams:32", "flat", "concat", "linear"] {
             let (value, parameters) = value(construction, &content);
             let found = find(&value, &image, None);
-            assert_eq!(found.matched, Some((Subject::Content, parameters)), "{construction}");
+            assert_eq!(found.matched, matched(Subject::Content, parameters), "{construction}");
         }
         let (other, _) = value("streams:4", &content[1..]);
-        assert_eq!(find(&other, &image, None), Found::default());
+        let found = find(&other, &image, None);
+        assert_eq!((found.matched, found.doubted), (None, None));
+        assert_eq!(found.untried, []);
+        let tried = found.describe_tried();
+        assert!(tried.starts_with("streams:4, streams:32, streams:64, flat, concat, linear"));
+        assert!(tried.contains("concat with blocks of 4 MiB of sha256, "), "{tried}");
     }
 
     #[test]
@@ -136,7 +167,7 @@ mod tests {
         let (value, parameters) = value("linear", &file);
         let (image, bytes) = (image(&content), image(&file));
         let found = find(&value, &image, Some(bytes.source()));
-        assert_eq!(found.matched, Some((Subject::Bytes, parameters)));
+        assert_eq!(found.matched, matched(Subject::Bytes, parameters));
         assert_eq!(find(&value, &image, None).matched, None);
     }
 
@@ -145,6 +176,28 @@ mod tests {
         let content = [value("linear", &[1]).0.digest, value("linear", &[2]).0.digest].concat();
         let found = find(&value("linear", &content).0, &image(&content), None);
         assert_eq!(found.matched, None);
-        assert!(matches!(found.doubted, Some((_, _, Doubt::Digests))));
+        assert!(matches!(found.doubted, Some((_, Doubt::Digests))));
+    }
+
+    #[test]
+    fn what_is_likely_has_no_limit() {
+        let content = [7; 100_000];
+        let (image, limits) = (image(&content), Limits { size: 0, zeros: 0, folds: 0 });
+        let search = Search { limits, ..Search::default() };
+        let find = |construction| {
+            let (value, parameters) = value(construction, &content);
+            let (tuning, progress) = (Tuning::default(), Progress::new());
+            let found = super::find(&value, &search, &image, None, &tuning, &progress).unwrap();
+            (found.matched == matched(Subject::Content, parameters), found.untried)
+        };
+        assert_eq!(find("flat"), (true, vec![]));
+        // No zeros are left to the limit of the most common digest.
+        assert_eq!(find("linear"), (true, vec![]));
+        let (mut other, _) = value("linear", &content);
+        other.digest[0] ^= 1;
+        let (tuning, progress) = (Tuning::default(), Progress::new());
+        let found = super::find(&other, &search, &image, None, &tuning, &progress).unwrap();
+        assert_eq!(found.untried, [Untried::Digests(0)]);
+        assert!(!found.describe_tried().contains("blake3"));
     }
 }

@@ -3,6 +3,7 @@
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 
 use super::digests::digests_of_size;
+use super::limits::Limits;
 use super::value::Value;
 
 /// The parameters to try for a value.
@@ -14,6 +15,8 @@ pub struct Search {
     pub construction: Option<Construction>,
     /// Block size to try. `None`: 64 KiB, and 4 MiB for `concat`.
     pub block_size: Option<BlockSize>,
+    /// How much is hashed. What would be more is not tried.
+    pub limits: Limits,
 }
 
 /// The bytes to hash.

@@ -8,6 +8,7 @@
 //! encrypted disk is noise, too. Only the last blocks of the trees of verity end with zeros, and the descriptor of
 //! fs-verity holds some.
 
+use std::fmt;
 use std::io::{self, Read};
 
 use blkhash::{Construction, Parameters, Strength};
@@ -42,6 +43,19 @@ pub enum Doubt {
     Archive,
     /// The content is itself a compressed file, and the value may be that of a compressed image.
     Compressed(Compression),
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Digests => f.write_str("it could be a list of the digests of another image"),
+            Self::Image(format) => write!(f, "its content is a {format} image itself"),
+            Self::Archive => f.write_str("its content is an archive"),
+            Self::Compressed(compression) => {
+                write!(f, "its content is a file compressed by {compression}")
+            }
+        }
+    }
 }
 
 impl Shape {

@@ -346,7 +346,7 @@ impl<'a> Job<'a> {
         let zeros = copied.amounts.map_or(0, |amounts| amounts.zeroed);
         let all = match self.sought() {
             Some(sought) if !self.args.is_partial() && !known.is_empty() => {
-                sought.read_back(&known, copied.size, zeros, self.args)
+                sought.read_back(&known, copied.size, zeros)
             }
             _ => parameters.to_vec(),
         };
@@ -508,7 +508,7 @@ impl<'a> Job<'a> {
             return Ok(Some(Match { checksum: *own, is_of_bytes: false }));
         };
         let zeros = copied.amounts.map_or(0, |amounts| amounts.zeroed);
-        sought.find(self.args, &known, content, zeros, bytes, &self.tuning).map(Some)
+        sought.find(&self.args.source, &known, content, zeros, bytes, &self.tuning).map(Some)
     }
 
     fn sought(&self) -> Option<&Sought> {

@@ -8,13 +8,14 @@ use std::ffi::OsStr;
 
 use blkhash::{Algorithm, Construction, Digest, Parameters};
 use blkimage::Source;
-use blksum::expect::{Doubt, Found, Pass, Search, Shape, Subject, Value};
+use blksum::expect::{
+    Amount, Candidates, Doubt, Found, Limits, Pass, Search, Shape, Subject, Value,
+};
 use blksum::{Progress, Selected, Tuning};
 
 use super::args::Args;
 use super::source::Bytes;
-use crate::blksum::found::{self, Reading};
-use crate::blksum::search::{Amount, Budget};
+use crate::blksum::found;
 use crate::problem::{Outcome, Problem};
 
 /// A value that nothing says the parameters of.
@@ -44,7 +45,8 @@ impl Sought {
     /// Begins a search, unless the options name the construction.
     pub fn new(args: &Args, value: &Value) -> Option<Self> {
         let (algorithms, block_size) = (args.digest.into_iter().collect(), args.block_size);
-        let search = Search { algorithms, construction: None, block_size };
+        let limits = Limits::SHORT.unless_set(args.opening.open.max_zeros);
+        let search = Search { algorithms, construction: None, block_size, limits };
         let passes = search.passes(std::slice::from_ref(value));
         let is_open = args.construction.is_none() && value.parts.is_none() && !passes.is_empty();
         is_open.then(|| Self { value: value.clone(), search, passes })
@@ -84,96 +86,73 @@ impl Sought {
         checksums: &[(Parameters, Digest)],
         size: u64,
         zeros: u64,
-        args: &Args,
     ) -> Vec<Parameters> {
         let known: Vec<_> = checksums.iter().map(|(parameters, _)| *parameters).collect();
         if checksums.iter().any(|(_, digest)| digest.as_bytes() == self.value.digest) {
             return known;
         }
-        let left = self.all(known[0]).into_iter().filter(|it| !known.contains(it)).collect();
-        let amount = Amount { subject: Subject::Content, size, zeros };
-        let left = self.budget(args).within(
-            std::slice::from_ref(&self.value),
-            left,
-            &amount,
-            &mut Vec::new(),
-        );
-        [known, left].concat()
+        let parameters = self.all(known[0]).into_iter().filter(|it| !known.contains(it)).collect();
+        let pass = Pass { subject: Subject::Content, parameters };
+        let (values, amount) = (std::slice::from_ref(&self.value), Amount { size, zeros });
+        let left = self.search.within(values, pass, amount, &mut Vec::new());
+        [known, left.parameters].concat()
     }
 
     /// Returns the checksum of the content that was expected, of which these are known. The first is the one to print.
     pub fn find(
         &self,
-        args: &Args,
+        name: &OsStr,
         checksums: &[(Parameters, Digest)],
         copied: &Copied<'_>,
         zeros: u64,
         bytes: Option<&Bytes>,
         tuning: &Tuning,
     ) -> Result<Match, Problem> {
-        let name = &*args.source;
-        let of_source = |error: &blksum::Error| Problem::of_pass(error, name).about(name);
+        let of_source = |error: blksum::Error| Problem::of_pass(&error, name).about(name);
         let own = checksums[0];
-        let known: Vec<_> = checksums.iter().map(|(parameters, _)| *parameters).collect();
+        let mut candidates = Candidates::new(&self.search, std::slice::from_ref(&self.value));
         let doubt = |it: &Parameters| copied.doubt(it);
-        let found = Found::among(&self.value, &self.search, Subject::Content, checksums, doubt);
-        if let Some(found) = found.map_err(|error| of_source(&error))? {
-            return decided(&found, checksums, own, name);
+        if candidates.take(Subject::Content, checksums, doubt).map_err(of_source)? {
+            return decided(candidates.found(), checksums, own, name);
         }
-        let mut tried: Vec<_> = known.iter().copied().map(Reading::of_content).collect();
-        let mut untried = Vec::new();
-        for Pass { subject, parameters } in &self.passes {
-            let is_new = |it: &Parameters| *subject == Subject::Bytes || !known.contains(it);
-            let left: Vec<_> = parameters.iter().copied().filter(is_new).collect();
-            let (source, amount): (&dyn Source, _) = match (subject, copied, bytes) {
+        let source = |subject| -> Option<(&dyn Source, Amount)> {
+            match (subject, copied, bytes) {
                 (Subject::Content, Copied::Image(selected), _) => {
-                    let size = selected.size();
-                    (selected.source(), Amount { subject: *subject, size, zeros })
+                    Some((selected.source(), Amount { size: selected.size(), zeros }))
                 }
-                (Subject::Bytes, _, Some(bytes)) => (bytes.image(), bytes.amount()),
-                _ => continue,
-            };
-            let values = std::slice::from_ref(&self.value);
-            let mut left = self.budget(args).within(values, left, &amount, &mut untried);
-            if left.is_empty() {
-                continue;
+                (Subject::Bytes, _, Some(bytes)) => Some((bytes.image(), bytes.amount())),
+                _ => None,
             }
-            tried.extend(left.iter().map(|it| Reading { subject: *subject, parameters: *it }));
-            if *subject == Subject::Content {
-                left.insert(0, own.0);
+        };
+        while let Some(Pass { subject, mut parameters }) =
+            candidates.next(|pass| source(pass.subject).map(|(_, amount)| amount))
+        {
+            let (source, _) = source(subject).expect("it has an amount");
+            let is_content = subject == Subject::Content;
+            if is_content {
+                parameters.insert(0, own.0);
             }
-            let digests = blksum::checksums(source, &left, tuning, &Progress::new());
-            let digests = digests.map_err(|error| of_source(&error))?;
-            if *subject == Subject::Content && digests[0] != own.1 {
+            let digests = blksum::checksums(source, &parameters, tuning, &Progress::new());
+            let digests = digests.map_err(of_source)?;
+            if is_content && digests[0] != own.1 {
                 let changed = Problem::new("has other content than when it was copied");
                 return Err(changed.with_outcome(Outcome::Useless).about(name));
             }
-            let all: Vec<_> = left.into_iter().zip(digests).collect();
-            let doubt = |it: &Parameters| match subject {
-                Subject::Content => copied.doubt(it),
-                Subject::Bytes => Ok(None),
-            };
-            let found = Found::among(&self.value, &self.search, *subject, &all, doubt);
-            if let Some(found) = found.map_err(|error| of_source(&error))? {
-                if *subject == Subject::Bytes && copied.has_other_files() {
+            let all: Vec<_> = parameters.into_iter().zip(digests).collect();
+            let doubt = |it: &Parameters| if is_content { copied.doubt(it) } else { Ok(None) };
+            if candidates.take(subject, &all, doubt).map_err(of_source)? {
+                if !is_content && copied.has_other_files() {
                     return Err(Problem::new(UNCOVERED).with_outcome(Outcome::Errors).about(name));
                 }
-                return decided(&found, &all, own, name);
+                return decided(candidates.found(), &all, own, name);
             }
         }
-        Err(self.missing(&own.1, &tried, &untried))
-    }
-
-    fn missing(&self, own: &Digest, tried: &[Reading], untried: &[String]) -> Problem {
-        let untried = untried.first().map(|why| format!("; not everything was: {why}"));
-        let reason = format!("has the checksum {own}, and not that of --expect");
-        let tried = format!("tried as {}{}", found::describe(tried), untried.unwrap_or_default());
-        Problem::new(reason).with_outcome(Outcome::Errors).with_hint(tried)
-    }
-
-    fn budget(&self, args: &Args) -> Budget<'_> {
-        let has_limit = args.opening.open.max_zeros.is_none();
-        Budget { search: &self.search, is_patient: false, has_limit }
+        let found = candidates.found();
+        let untried = found.untried.first().map(found::why);
+        let untried = untried.map(|why| format!("; not everything was: {why}"));
+        let reason = format!("has the checksum {}, and not that of --expect", own.1);
+        let tried = format!("tried as {}{}", found.describe_tried(), untried.unwrap_or_default());
+        Err(Problem::new(reason).with_outcome(Outcome::Errors).with_hint(tried))
     }
 }
 
@@ -206,18 +185,18 @@ fn decided(
     own: (Parameters, Digest),
     name: &OsStr,
 ) -> Result<Match, Problem> {
-    if let Some((subject, parameters, doubt)) = found.doubted {
-        let reason = found::describe_doubt(&Reading { subject, parameters }, doubt);
+    if let Some((reading, doubt)) = &found.doubted {
+        let reason = found::describe_doubt(reading, *doubt);
         return Err(Problem::new(reason).with_outcome(Outcome::Errors).about(name));
     }
-    let is_of = |(subject, parameters): (Subject, Parameters)| {
-        let checksum = all.iter().find(|(own, _)| *own == parameters).copied();
-        match subject {
-            Subject::Content => Match { checksum: checksum.unwrap_or(own), is_of_bytes: false },
-            Subject::Bytes => Match { checksum: own, is_of_bytes: true },
-        }
-    };
-    Ok(found.matched.map_or(Match { checksum: own, is_of_bytes: false }, is_of))
+    let reading = found.matched.map(|it| it.reading);
+    if reading.is_some_and(|it| it.subject == Subject::Bytes) {
+        return Ok(Match { checksum: own, is_of_bytes: true });
+    }
+    let is_equal =
+        |it: &&(Parameters, Digest)| reading.is_some_and(|found| found.parameters == it.0);
+    let checksum = all.iter().find(is_equal).copied().unwrap_or(own);
+    Ok(Match { checksum, is_of_bytes: false })
 }
 
 const UNCOVERED: &str =

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use blkcopy::Zeros;
 use blkimage::{Decompressed, FileKind, Format, Identity, Image, Location, OpenOptions, Source};
-use blksum::expect::{Observed, Subject};
+use blksum::expect::{Amount, Observed};
 use blksum::{Part, Selected};
 
 use super::args::Args;
 use super::delta;
 use crate::blksum::input::{self, Input, is_target, is_uri};
-use crate::blksum::search::Amount;
 use crate::image::{advice, open};
 use crate::messages;
 use crate::problem::Problem;
@@ -83,7 +82,7 @@ impl Bytes {
     /// Returns how much there is to hash.
     pub fn amount(&self) -> Amount {
         let (size, stored) = self.size;
-        Amount { subject: Subject::Bytes, size, zeros: size.saturating_sub(stored) }
+        Amount { size, zeros: size.saturating_sub(stored) }
     }
 }
 

@@ -173,9 +173,8 @@ impl Found {
         if let Some(first) = self.first {
             let blocks = if self.different == 1 { "block" } else { "blocks" };
             let (first, end) = (first * block_size, (self.end * block_size).min(self.size));
-            let size = blkbench::text::size(map.header().block_size.into());
-            let count = self.different;
-            parts.push(format!("{count} {blocks} of {size} between {first} and {end}"));
+            let (count, size) = (self.different, map.header().block_size);
+            parts.push(format!("{count} {blocks} of {size:#} between {first} and {end}"));
         }
         let map_size = map.commit().image_size();
         if self.size != map_size {

@@ -13,11 +13,11 @@ use blkhash::{Algorithm, Construction, Digest, Parameters};
 use blkimage::{Format, is_appliance, split_member};
 use blksandbox::Sandbox;
 use blksum::check_file::{Entry, Mistake, Parser};
-use blksum::expect::{Value, untried_of_size};
+use blksum::expect::{self, Reading, Value, untried_of_size};
 use blksum::{Content, Tag};
 
 use super::check_files::CheckFiles;
-use super::found::{self, Found, Reading};
+use super::found::{self, Found};
 use super::groups::{self, Groups, Subject, Wanted};
 use super::hash::{self, Job};
 use super::input::{self, Origin};
@@ -238,10 +238,11 @@ impl Images<'_> {
         let name = OsStr::from_bytes(&entry.name);
         let value = Value { digest: entry.digest.clone(), algorithm: entry.algorithm, parts: None };
         let (settings, reporter) = (self.settings, &self.reporter);
-        let (origin, is_patient) = (Origin::Listed, false);
-        let searcher = Searcher { name, origin, settings, search, notes, reporter, is_patient };
+        let origin = Origin::Listed;
+        let searcher = Searcher { name, origin, settings, search, notes, reporter };
         let found = searcher.find(slice::from_ref(&value), unreadable);
-        if let Ok(Found { matched: Some(matched), .. }) = &found
+        if let Ok(found) = &found
+            && let Some(matched) = &found.search.matched
             && matched.reading.is_over_blocks_of_content()
         {
             let _ = self.likely.set(matched.reading.parameters);
@@ -451,7 +452,7 @@ impl Checker<'_> {
                 };
                 self.report(entry, status, Ok((&report, checksum)))?;
                 if let Some((parameters, _)) = likely {
-                    self.note_reading(&Reading::of_content(*parameters));
+                    self.note_reading(&Reading::of(expect::Subject::Content, *parameters));
                 }
                 if status == Status::Failed && self.warns() {
                     self.say_where(entry, Some(&parameters));
@@ -507,10 +508,10 @@ impl Checker<'_> {
         };
         let is_printed = self.images.notes() == Notes::Printed;
         let report = &found.report;
-        let Some(matched) = &found.matched else {
+        let Some(matched) = &found.search.matched else {
             let status = Status::of(&found);
             let is_doubted = status == Status::Undecided;
-            let doubted = found.doubted.map(|(reading, _)| reading.parameters);
+            let doubted = found.search.doubted.map(|(reading, _)| reading.parameters);
             let equal = doubted.and_then(|it| report.checksums.iter().find(|(own, _)| *own == it));
             self.counts.undecided += u64::from(is_doubted);
             self.counts.mismatched += u64::from(!is_doubted);
@@ -525,7 +526,7 @@ impl Checker<'_> {
                 return Ok(());
             }
             if self.counts.untagged.tried.is_none() {
-                self.counts.untagged.tried = Some(found::describe(&found.tried));
+                self.counts.untagged.tried = Some(found.search.describe_tried());
                 self.counts.untagged.forgeable = self.images.forgeable(entry);
             }
             if is_printed && !self.has_noted_size {
@@ -559,9 +560,8 @@ impl Checker<'_> {
             return;
         }
         let note = format!(
-            "note: has lines without a tag that are {}: --strict-construction takes them only as the \
-             options say",
-            reading.describe()
+            "note: has lines without a tag that are {reading}: --strict-construction takes them only as \
+             the options say"
         );
         let shown = if self.is_stdin() { OsStr::new("standard input") } else { self.name() };
         messages::remark_of(shown.as_bytes(), &note);

@@ -5,10 +5,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use blksum::Tag;
-use blksum::expect::{Subject, Value};
+use blksum::expect::{self, Match, Reading, Subject, Value};
 
 use super::expected::Expected;
-use super::found::{self, Found, Match, Reading};
+use super::found::{self, Found};
 use super::hash::Job;
 use super::input;
 use super::log::Log;
@@ -79,7 +79,7 @@ impl Run<'_> {
         for name in &self.settings.names {
             let found = self.find(name, log.values());
             self.reporter.end(name, None);
-            let matched = found.as_ref().ok().and_then(|found| found.matched.as_ref());
+            let matched = found.as_ref().ok().and_then(|found| found.search.matched.as_ref());
             let taken = matched.map(|it| log.take(it.value, name));
             let (line, text) = taken.unzip();
             self.verdict(name, found, text.as_deref(), None, line)?;
@@ -97,8 +97,7 @@ impl Run<'_> {
     fn find(&self, name: &OsStr, values: &[Value]) -> Result<Found, Problem> {
         let Self { settings, expect, reporter, .. } = self;
         let (search, notes, origin) = (&expect.search, self.notes(), settings.origin);
-        let is_patient = true;
-        Searcher { name, origin, settings, search, notes, reporter, is_patient }.find(values, None)
+        Searcher { name, origin, settings, search, notes, reporter }.find(values, None)
     }
 
     /// Computes the checksum of a line with a tag.
@@ -113,10 +112,12 @@ impl Run<'_> {
             Job { name, settings, meaning: &meaning, notes, reporter, maps: None, is_only: false }
                 .checksums(settings.origin)?;
         let subject = if matches!(tag, Tag::File(_)) { Subject::Bytes } else { Subject::Content };
-        let reading = Reading { subject, parameters };
+        let reading = Reading::of(subject, parameters);
         let is_equal = report.checksums[0].1.as_bytes() == value.digest;
-        let matched = is_equal.then_some(Match { value: 0, reading });
-        Ok(Found { matched, tried: vec![reading], ..Found::new(report) })
+        let mut search = expect::Found::default();
+        search.matched = is_equal.then_some(Match { value: 0, reading });
+        search.tried.push(reading);
+        Ok(Found { report, search, uncovered: None })
     }
 
     fn verdict(
@@ -149,13 +150,13 @@ impl Run<'_> {
     /// Says what was tried in vain, or what a value does not cover.
     fn explain(&self, name: &OsStr, found: &Found, tag: Option<&Tag>) {
         let say = |text: &str| messages::message_of(name.as_bytes(), text);
-        if found.matched.is_some() {
+        if found.search.matched.is_some() {
             found.uncovered.iter().for_each(|why| say(&found::describe_uncovered(why)));
             return;
         }
-        let is_doubted = found.doubted.is_some();
+        let is_doubted = found.search.doubted.is_some();
         if !is_doubted {
-            say(&format!("is not {}", found::describe(&found.tried)));
+            say(&format!("is not {}", found.search.describe_tried()));
         }
         found.reasons().iter().for_each(|reason| say(reason));
         let recorded = recorded::content(self.settings, tag).vpc_size;

@@ -38,7 +38,7 @@ mod notes;
 mod output;
 mod recorded;
 mod report;
-pub(crate) mod search;
+mod search;
 mod settings;
 mod small;
 mod text;

@@ -9,12 +9,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Digest, Parameters, Salt};
 use blksum::check_file::{Style, escape};
-use blksum::expect::Subject;
+use blksum::expect::{Reading, Subject};
 use blksum::{Content, Part, Tag};
 use serde::Serialize;
 
 use super::about::{About, VpcSizes};
-use super::found::{Found, Reading};
+use super::found::Found;
 use super::recorded;
 use super::report::Report;
 use super::settings::Settings;
@@ -45,7 +45,7 @@ pub enum Status {
 impl Status {
     /// Returns the verdict of a search.
     pub fn of(found: &Found) -> Self {
-        match (&found.matched, &found.doubted) {
+        match (&found.search.matched, &found.search.doubted) {
             (Some(_), _) => Self::Ok,
             (None, Some(_)) => Self::Undecided,
             (None, None) => Self::Failed,
@@ -91,7 +91,7 @@ impl Output {
         verdict: &Verdict<'_>,
     ) -> io::Result<()> {
         let Verdict { found, settings, expected, tag, line } = *verdict;
-        let reading = found.matched.as_ref().map(|matched| &matched.reading);
+        let reading = found.search.matched.as_ref().map(|matched| &matched.reading);
         let parameters = reading.map(|reading| &reading.parameters);
         let has_blocks = parameters.filter(|it| it.construction().has_blocks());
         let (report, content) = (&found.report, recorded::content(settings, tag));
@@ -106,9 +106,9 @@ impl Output {
             block_size: has_blocks.map(|it| it.block_size().get()),
             bytes: reading.map(|reading| reading.subject == Subject::Bytes),
             tag_line: reading.and_then(|it| recorded::line(name, settings, report, it, tag)),
-            tried: found.tried.iter().map(Tried::new).collect(),
-            reasons: if found.matched.is_some() { Vec::new() } else { found.reasons() },
-            uncovered: found.uncovered.as_deref().filter(|_| found.matched.is_some()),
+            tried: found.search.tried.iter().map(Tried::new).collect(),
+            reasons: if found.search.matched.is_some() { Vec::new() } else { found.reasons() },
+            uncovered: found.uncovered.as_deref().filter(|_| found.search.matched.is_some()),
             virtual_size: report.virtual_size,
             format: report.format.name(),
             bytes_read: report.bytes_read,
@@ -192,7 +192,7 @@ pub struct Verdict<'a> {
 impl Verdict<'_> {
     /// Describes how the value was computed, and where it stands.
     pub fn note(&self) -> String {
-        let reading = self.found.matched.as_ref().map(|matched| matched.reading.describe());
+        let reading = self.found.search.matched.as_ref().map(|matched| matched.reading.to_string());
         let content = match self.tag {
             Some(Tag::Image(tag)) => Some(recorded::describe(&tag.content)),
             _ => None,

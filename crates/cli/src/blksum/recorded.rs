@@ -7,10 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use blkhash::Parameters;
 use blkimage::{Format, OpenOptions, VpcSize};
 use blksum::check_file::{Form, Style};
-use blksum::expect::Subject;
-use blksum::{Conflict, Content, Encoding, ImageTag, Part, Tag};
+use blksum::expect::Reading;
+use blksum::{Conflict, Content, Encoding, Part, Tag};
 
-use super::found::Reading;
 use super::input;
 use super::report::Report;
 use super::settings::{Meaning, Settings};
@@ -113,20 +112,12 @@ pub fn line(
     reading: &Reading,
     tag: Option<&Tag>,
 ) -> Option<String> {
-    let Reading { subject, parameters } = *reading;
-    let (_, digest) = report.checksums.iter().find(|(known, _)| *known == parameters)?;
-    let form = match subject {
-        Subject::Bytes if !parameters.construction().has_blocks() => {
-            Form::Tagged(Tag::File(parameters.algorithm()))
-        }
-        _ => {
-            let content = content(settings, tag);
-            content.check_recordable().ok()?;
-            let raw = Some(Format::Raw).filter(|_| subject == Subject::Bytes);
-            let content = Content { format: raw.or(content.format), ..content };
-            Form::Tagged(Tag::Image(Box::new(ImageTag { parameters, content })))
-        }
-    };
+    let (_, digest) = report.checksums.iter().find(|(known, _)| *known == reading.parameters)?;
+    let content = content(settings, tag);
+    if !reading.is_of_file() {
+        content.check_recordable().ok()?;
+    }
+    let form = Form::Tagged(reading.tag(content));
     let plain = Style { form, encoding: Encoding::Hex, zero: false };
     let style = match tag {
         None => style(&plain, name, report, &settings.open),

@@ -1,14 +1,15 @@
 //! Finds out how a value without a tag was computed: tries what it can be, likeliest first, until something matches.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::path::Path;
 
 use blkhash::Parameters;
 use blkimage::{Format, is_appliance};
-use blksum::expect::{Search, Subject, Value};
+use blksum::expect::{Amount, Candidates, Match, Pass, Search, Subject, Untried, Value};
 
-use super::found::{Found, Match, Reading};
+use super::found::{self, Found};
 use super::hash::Job;
 use super::input::{self, Origin};
 use super::notes::Notes;
@@ -26,8 +27,6 @@ pub struct Searcher<'a> {
     pub search: &'a Search,
     pub notes: Notes,
     pub reporter: &'a Reporter,
-    /// Whether unusual digests are tried for large images as well, which takes many times as long as one checksum.
-    pub is_patient: bool,
 }
 
 impl Searcher<'_> {
@@ -42,100 +41,58 @@ impl Searcher<'_> {
         values: &[Value],
         mut unreadable: Option<Problem>,
     ) -> Result<Found, Problem> {
-        let (mut found, mut untried) = (None::<Found>, Vec::new());
-        for (subject, parameters) in self.passes(values, &mut untried)? {
-            // The bytes of a file may be readable where its content is not.
-            if unreadable.is_some() && (subject == Subject::Content || !self.is_file()) {
-                continue;
-            }
-            let parameters = match &found {
-                Some(found) if is_of_bytes(subject, &parameters) && !self.has_bytes(found) => {
-                    continue;
-                }
-                Some(found) => {
-                    let amount = self.amount(subject, &found.report);
-                    self.budget().within(values, parameters, &amount, &mut untried)
-                }
-                None => parameters,
-            };
-            if parameters.is_empty() {
-                continue;
-            }
-            let notes = if found.is_none() { self.notes } else { Notes::Silent };
+        let mut candidates = Candidates::new(self.search, values);
+        match () {
+            () if input::is_read_once(self.name) => candidates.in_one_pass(),
+            () if !candidates.has_parts() => {}
+            () if !self.is_whole() => candidates.leave_out(Untried::Selection),
+            () => candidates.add_parts(input::length(self.name, &self.settings.open)?),
+        }
+        let (mut first, mut equal) = (None, None);
+        while let Some(Pass { subject, parameters }) =
+            candidates.next(|pass| self.amount(pass, first.as_ref(), unreadable.is_none()))
+        {
+            let notes = if first.is_none() { self.notes } else { Notes::Silent };
             let report = match self.checksums(subject, &parameters, values, notes) {
                 Ok(report) => report,
-                Err(failure) if found.is_none() => {
+                Err(failure) if first.is_none() => {
                     unreadable.get_or_insert(failure);
                     continue;
                 }
                 Err(failure) => {
-                    add(&mut untried, &failure.text());
+                    candidates.leave_out(Untried::Failed(failure.text()));
                     continue;
                 }
             };
-            let found = found.get_or_insert_with(|| Found::new(report.clone()));
-            if subject == Subject::Bytes {
-                found.uncovered = self.uncovered(&found.report, unreadable.as_ref());
-            }
-            self.compare(subject, values, report, found);
-            // A value has no second meaning.
-            let is_over = found.doubted.is_some() && values.len() == 1;
-            if found.matched.is_some() || is_over {
-                break;
+            let first = first.get_or_insert_with(|| report.clone());
+            // An export is what a server makes of a file, like the content of an image.
+            let is_raw =
+                report.format == Format::Raw && !input::is_uri(self.name) && !first.is_decompressed;
+            let is_of_bytes = subject == Subject::Bytes;
+            // What decodes, with its checksums, is no list of digests.
+            let shape = report.shape.filter(|_| !(first.is_decompressed && is_of_bytes));
+            let doubt = |parameters: &Parameters| {
+                Ok(shape.and_then(|shape| shape.doubt(parameters, is_raw || is_of_bytes)))
+            };
+            let Ok(is_equal) = candidates.take::<Infallible>(subject, &report.checksums, doubt);
+            if is_equal {
+                equal = Some(report);
             }
         }
-        match (found, unreadable) {
-            (Some(found), unreadable) if found.matched.is_some() || unreadable.is_none() => {
-                Ok(Found { untried, ..found })
+        let search = candidates.into_found();
+        match (first, unreadable) {
+            (Some(first), unreadable) if search.matched.is_some() || unreadable.is_none() => {
+                let is_of_bytes = |it: &Match| it.reading.subject == Subject::Bytes;
+                let of_bytes = search.matched.filter(is_of_bytes);
+                let uncovered = of_bytes.and_then(|_| self.uncovered(&first, unreadable.as_ref()));
+                Ok(Found { report: equal.unwrap_or(first), search, uncovered })
             }
             (_, Some(failure)) => Err(failure),
             (_, None) => {
-                let reason = untried.into_iter().next();
+                let reason = search.untried.first().map(found::why);
                 Err(Problem::new(reason.unwrap_or_else(|| NOTHING_TO_TRY.into())))
             }
         }
-    }
-
-    /// Returns what is tried, one pass after the other.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is a value of parts, and the image cannot be opened.
-    fn passes(
-        &self,
-        values: &[Value],
-        untried: &mut Vec<String>,
-    ) -> Result<Vec<(Subject, Vec<Parameters>)>, Problem> {
-        let passes = self.search.passes(values).into_iter();
-        let mut passes: Vec<_> = passes.map(|pass| (pass.subject, pass.parameters)).collect();
-        let has_parts = values.iter().any(|value| value.parts.is_some());
-        if input::is_read_once(self.name) {
-            // All that can be tried of a stream is tried in one pass: what is likely.
-            passes.retain(|(subject, _)| *subject == Subject::Content);
-            let likely = passes.into_iter().take(2).flat_map(|(_, parameters)| parameters);
-            let likely: Vec<_> = likely.collect();
-            if has_parts {
-                untried
-                    .push("a value of parts needs the size of a file, and this is a pipe".into());
-            }
-            let pass = (!likely.is_empty()).then_some((Subject::Content, likely));
-            return Ok(pass.into_iter().collect());
-        }
-        if has_parts && !self.is_whole() {
-            untried.push("a value of parts is of the whole file".into());
-        } else if has_parts {
-            let length = input::length(self.name, &self.settings.open)?;
-            for pass in values.iter().filter_map(|value| self.search.parts(value, length)) {
-                if self.search.block_size.is_none()
-                    && length > u64::from(pass.parameters[0].block_size())
-                {
-                    let size = blkbench::text::size(pass.parameters[0].block_size().into());
-                    untried.push(format!("parts may have another size than {size}"));
-                }
-                passes.push((pass.subject, pass.parameters));
-            }
-        }
-        Ok(passes)
     }
 
     /// Computes checksums.
@@ -157,35 +114,6 @@ impl Searcher<'_> {
             .checksums(self.origin)
     }
 
-    fn compare(&self, subject: Subject, values: &[Value], report: Report, found: &mut Found) {
-        for (parameters, digest) in &report.checksums {
-            let reading = Reading { subject, parameters: *parameters };
-            found.tried.push(reading);
-            let is_equal = |value: &Value| value.digest == digest.as_bytes();
-            let Some(value) = values.iter().position(is_equal) else { continue };
-            // An export is what a server makes of a file, like the content of an image.
-            let is_decompressed = found.report.is_decompressed;
-            let is_raw =
-                report.format == Format::Raw && !input::is_uri(self.name) && !is_decompressed;
-            let is_file = is_raw || subject == Subject::Bytes;
-            // What decodes, with its checksums, is no list of digests.
-            let is_sure = self.search.construction.is_some()
-                || values[value].parts.is_some()
-                || (is_decompressed && subject == Subject::Bytes);
-            let doubt = report.shape.and_then(|shape| shape.doubt(parameters, is_file));
-            match doubt.filter(|_| !is_sure) {
-                None if found.matched.is_none() => found.matched = Some(Match { value, reading }),
-                None => {}
-                Some(doubt) => found.doubted = Some((reading, doubt)),
-            }
-        }
-        let of_doubted = found.doubted.map(|(reading, _)| reading.parameters);
-        let has_doubted = report.checksums.iter().any(|(own, _)| Some(*own) == of_doubted);
-        if found.matched.is_some() || has_doubted {
-            found.report = report;
-        }
-    }
-
     /// Returns why a value of the bytes of the file says nothing about its content, of which `report` is.
     fn uncovered(&self, report: &Report, unreadable: Option<&Problem>) -> Option<String> {
         match unreadable {
@@ -196,9 +124,28 @@ impl Searcher<'_> {
         }
     }
 
+    /// Returns how much a pass hashes, of an image whose first pass had this report. `None` if the pass is not possible.
+    fn amount(&self, pass: &Pass, first: Option<&Report>, is_readable: bool) -> Option<Amount> {
+        let is_of_bytes = pass.subject == Subject::Bytes;
+        // The bytes of a file may be readable where its content is not.
+        if !is_readable && !(is_of_bytes && self.is_file()) {
+            return None;
+        }
+        let Some(first) = first else { return Some(Amount::default()) };
+        let is_of_parts = pass.parameters.iter().any(|it| it.construction().has_blocks());
+        if is_of_bytes && !is_of_parts && !self.has_bytes(first) {
+            return None;
+        }
+        let (size, stored) = match input::file_size(self.name).filter(|_| is_of_bytes) {
+            Some(file) => file,
+            None => (first.virtual_size, first.bytes_read),
+        };
+        Some(Amount { size, zeros: size.saturating_sub(stored) })
+    }
+
     /// Whether the image has a file with other bytes than the content.
-    fn has_bytes(&self, found: &Found) -> bool {
-        (found.report.format != Format::Raw || found.report.is_decompressed) && self.is_file()
+    fn has_bytes(&self, first: &Report) -> bool {
+        (first.format != Format::Raw || first.is_decompressed) && self.is_file()
     }
 
     /// Whether all of a file is hashed.
@@ -210,130 +157,7 @@ impl Searcher<'_> {
     fn is_whole(&self) -> bool {
         self.settings.part.is_none() && self.settings.open.snapshot.is_none()
     }
-
-    fn budget(&self) -> Budget<'_> {
-        let has_limit = self.settings.tuning.max_zeros.is_none();
-        Budget { search: self.search, is_patient: self.is_patient, has_limit }
-    }
-
-    /// Returns how much a pass hashes.
-    fn amount(&self, subject: Subject, report: &Report) -> Amount {
-        let (size, stored) = match input::file_size(self.name).filter(|_| subject == Subject::Bytes)
-        {
-            Some(file) => file,
-            None => (report.virtual_size, report.bytes_read),
-        };
-        Amount { subject, size, zeros: size.saturating_sub(stored) }
-    }
-}
-
-/// How long a search may take.
-pub struct Budget<'a> {
-    pub search: &'a Search,
-    /// Whether unusual digests are tried for large images as well, which takes many times as long as one checksum.
-    pub is_patient: bool,
-    /// Whether zeros that are not stored are hashed up to a limit only.
-    pub has_limit: bool,
-}
-
-impl Budget<'_> {
-    /// Leaves out what takes too long for a pass over this amount.
-    pub fn within(
-        &self,
-        values: &[Value],
-        parameters: Vec<Parameters>,
-        amount: &Amount,
-        untried: &mut Vec<String>,
-    ) -> Vec<Parameters> {
-        let usual = self.usual(values, parameters, amount, untried);
-        self.affordable(usual, amount, untried)
-    }
-
-    /// Leaves out all but the most common digest of a length for large images, unless there is time.
-    fn usual(
-        &self,
-        values: &[Value],
-        parameters: Vec<Parameters>,
-        amount: &Amount,
-        untried: &mut Vec<String>,
-    ) -> Vec<Parameters> {
-        if self.is_patient || amount.size <= MAX_SIZE {
-            return parameters;
-        }
-        let first = |value: &Value| self.search.digests(value).first().copied();
-        let first: Vec<_> = values.iter().filter_map(first).collect();
-        let count = parameters.len();
-        let usual = parameters.into_iter().filter(|it| first.contains(&it.algorithm()));
-        let usual: Vec<_> = usual.collect();
-        if usual.len() < count {
-            let why = "other digests of this length take long for an image of more than 1 GiB: \
-                       --digest names one, and --expect tries all";
-            add(untried, why);
-        }
-        usual
-    }
-
-    /// Leaves out what hashes too many zeros that are not stored.
-    fn affordable(
-        &self,
-        parameters: Vec<Parameters>,
-        amount: &Amount,
-        untried: &mut Vec<String>,
-    ) -> Vec<Parameters> {
-        if !self.has_limit {
-            return parameters;
-        }
-        let has_blocks = |it: &Parameters| it.construction().has_blocks();
-        let blocks = |it: &Parameters| amount.zeros / u64::from(it.block_size());
-        let folds: u64 = parameters.iter().filter(|it| has_blocks(it)).map(blocks).sum();
-        let linear = parameters.iter().filter(|it| !has_blocks(it)).count() as u64;
-        let is_few_folds = folds <= MAX_FOLDS;
-        let is_few_zeros = amount.zeros.saturating_mul(linear) <= MAX_ZEROS;
-        if !is_few_folds {
-            add(untried, "other digests take long for so many zeros: --digest names one");
-        }
-        if !is_few_zeros {
-            let why = match amount.subject {
-                Subject::Content => {
-                    "linear of so many zeros takes long: --construction linear tries it"
-                }
-                Subject::Bytes => "the bytes of so large a file take long: -B tries them",
-            };
-            add(untried, why);
-        }
-        let is_cheap = |it: &Parameters| if has_blocks(it) { is_few_folds } else { is_few_zeros };
-        parameters.into_iter().filter(is_cheap).collect()
-    }
-}
-
-/// The amount that a pass hashes, in bytes.
-pub struct Amount {
-    pub subject: Subject,
-    pub size: u64,
-    /// Zeros that are not stored.
-    pub zeros: u64,
-}
-
-/// Adds a reason, unless it is known.
-fn add(reasons: &mut Vec<String>, reason: &str) {
-    if !reasons.iter().any(|known| known == reason) {
-        reasons.push(reason.to_owned());
-    }
-}
-
-/// Whether these are checksums of a file as it is, not of its parts.
-fn is_of_bytes(subject: Subject, parameters: &[Parameters]) -> bool {
-    subject == Subject::Bytes && parameters.iter().all(|it| !it.construction().has_blocks())
 }
 
 const NOTHING_TO_TRY: &str = "has not this number of parts, if their size is a power of two up to 64 MiB, or that of \
                               --block-size: other parts cannot be checked";
-
-/// Size in bytes of an image for which a check file has all digests tried: about half a minute.
-const MAX_SIZE: u64 = 1 << 30;
-
-/// Zeros that are not stored and hashed all the same, in bytes, for all digests of a pass together: about half a minute.
-const MAX_ZEROS: u64 = 64 << 30;
-
-/// Blocks of zeros whose digests are folded for all checksums of a pass together: about half a minute.
-const MAX_FOLDS: u64 = 1 << 29;

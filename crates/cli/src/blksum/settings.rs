@@ -10,7 +10,7 @@ use blkhash::{Algorithm, Construction, Parameters};
 use blkimage::{Format, FormatName, OpenOptions};
 use blkmap::Header;
 use blksum::check_file::{Form, Style};
-use blksum::expect::{Search, Value};
+use blksum::expect::{Limits, Search, Value};
 use blksum::{Content, Encoding, ImageTag, Part, Tag, Tuning};
 
 use super::args::{Args, LineForm};
@@ -464,7 +464,10 @@ impl Args {
             return Err("blkhash verity checks values of fs-verity and dm-verity".into());
         }
         let algorithms = self.digest.iter().map(|name| name.algorithm).collect();
-        Ok(Search { algorithms, construction, block_size: self.block_size })
+        let limits = Limits::SHORT.unless_set(self.opening.open.max_zeros);
+        // Check files may have many lines.
+        let limits = if is_expect { limits.all_digests() } else { limits };
+        Ok(Search { algorithms, construction, block_size: self.block_size, limits })
     }
 
     fn style(&self, parameters: &Parameters, tag: bool) -> Style {

@@ -67,14 +67,17 @@ class CopyError(Error):
     If the system failed, the exception is also an `OSError`, like `ImageError`, and `FileExistsError` if the file exists.
 
     `kind` says what failed: exists, holds (something would be lost), source (it is a file of the source, or overlaps it),
-    format (its name), file-type, size, zeros, open, io, removed, differs, expected or other.
+    format (its name), file-type, size, zeros, open, io, removed, differs, expected, undecided or other.
     """
 
     kind: str = "other"
 
 
 class MismatchError(CopyError):
-    """The destination holds something else than what was written, or what was copied has not the expected checksum."""
+    """The destination holds something else than what was written, or an image has not the expected checksum.
+
+    If `kind` is "undecided", the image has the value, which proves nothing.
+    """
 
 
 class CancelledError(Error):

@@ -129,8 +129,12 @@ class BtrfsReport(namedtuple("BtrfsReport", "file_systems problems others")):
         return not self.problems and all(system.is_complete for system in self.file_systems)
 
 
-class Checksum(namedtuple("Checksum", "hexdigests size format")):
-    """Checksums of an image: `hexdigests` by the name of the digest, the size in bytes, and the format."""
+class Checksum(namedtuple("Checksum", "hexdigests size format tag")):
+    """Checksums of an image: `hexdigests` by the name of the digest, the size in bytes, and the format.
+
+    `tag` is how the value of `expect` was computed, as in check files, such as "BLKSUM-SHA256-STREAMS4-64K", or "SHA256" for
+    the bytes of the file. It is None without `expect`.
+    """
 
     __slots__ = ()
 

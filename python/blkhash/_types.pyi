@@ -118,5 +118,6 @@ class Checksum(NamedTuple):
     hexdigests: dict[str, str]
     size: int
     format: str
+    tag: Optional[str]
     @property
     def hexdigest(self) -> str: ...

@@ -194,7 +194,8 @@ impl Job {
         if let (Some(expected), digest) = (&self.expected, copied.digests[0])
             && digest.as_bytes() != expected
         {
-            return Err(Failure::Unexpected(digest, name.to_owned()));
+            let reason = format!("has the checksum {digest}, and not that of expect");
+            return Err(Failure::Unexpected("expected", reason, name.to_owned()));
         }
         found.check_named().map_err(refused)?;
         let format = opened.image().format().name();

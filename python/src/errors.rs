@@ -27,8 +27,8 @@ pub enum Failure {
     Refused(blkcopy::Refused, OsString),
     /// A copy to the destination with this name failed.
     Copy(blkcopy::Error, OsString),
-    /// What was copied to the destination with this name has another checksum than the expected one.
-    Unexpected(blkhash::Digest, OsString),
+    /// What has this name has another checksum than the expected one, with a word for programs and a reason.
+    Unexpected(&'static str, String, OsString),
     /// The image with this name does not have what was asked for.
     Value(String, String),
     /// The system or this package failed.
@@ -49,12 +49,9 @@ impl Failure {
             }
             Self::Refused(refused, name) => of_refused(py, &refused, &name),
             Self::Copy(error, name) => of_copy(py, &error, &name),
-            Self::Unexpected(digest, name) => {
-                let message = format!(
-                    "{}: has the checksum {digest}, and not that of expect",
-                    name.display()
-                );
-                new(py, "mismatch", ("expected", message, &*name, None::<u64>))
+            Self::Unexpected(kind, reason, name) => {
+                let message = format!("{}: {reason}", name.display());
+                new(py, "mismatch", (kind, message, &*name, None::<u64>))
             }
             Self::Value(name, reason) => PyValueError::new_err(format!("{name}: {reason}")),
             Self::Other(reason) => other(py, &reason),

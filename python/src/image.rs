@@ -9,9 +9,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::arguments::cannot_pickle;
+use crate::arguments::{self, cannot_pickle};
 use crate::buffer::Buffer;
-use crate::checksum::Job;
+use crate::checksum::{Job, Wanted};
 use crate::errors::{self, Failure};
 use crate::job::Watch;
 use crate::open::{Opened, Request};
@@ -238,29 +238,29 @@ impl Image {
     /// Returns checksums of the content, in one pass, as `blkhash.checksum()` does, with the same
     /// arguments, result and errors.
     #[pyo3(
-        signature = (digests=None, *, construction="streams:4", block_size=None, salt=None, threads=None, max_zeros=None, progress=None, cancel=None),
-        text_signature = "($self, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', threads=None, max_zeros=None, progress=None, cancel=None)"
+        signature = (digests=None, *, construction=None, block_size=None, salt=None, expect=None, threads=None, max_zeros=None, progress=None, cancel=None),
+        text_signature = "($self, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', expect=None, threads=None, max_zeros=None, progress=None, cancel=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "are those of Python")]
     fn checksum<'py>(
         &self,
         py: Python<'py>,
         digests: Option<&Bound<'py, PyAny>>,
-        construction: &str,
+        construction: Option<&str>,
         block_size: Option<u64>,
         salt: Option<&Bound<'py, PyAny>>,
+        expect: Option<&str>,
         threads: Option<usize>,
         max_zeros: Option<u64>,
         progress: Option<&Bound<'py, PyAny>>,
         cancel: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let job = Job::new(digests, construction, block_size, salt, threads, max_zeros)?;
+        let wanted = Wanted::new(digests, construction, block_size, salt, expect, max_zeros)?;
+        let job = Job { wanted, tuning: arguments::tuning(threads, max_zeros)? };
         let opened = self.opened()?;
         opened.get(py, "image")?;
-        let names = job.names();
         let watch = Watch { progress, cancel };
-        let passed = watch.run(py, move |progress| job.run(opened.here()?, progress))?;
-        passed.into_result(py, &names)
+        watch.run(py, move |progress| job.run(opened.here()?, progress))?.into_result(py)
     }
 
     /// Returns an `ImageFile` with the content, an `io.RawIOBase`.

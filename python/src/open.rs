@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use blkimage::partition::{NoPartition, TableError};
 use blkimage::{
-    Image, Location, Member, OpenOption, OpenOptions, OptionKind, OptionValue, Secret, Source,
+    Format, Image, Location, Member, OpenOption, OpenOptions, OptionKind, OptionValue, Secret, Source,
 };
+use blksum::expect::FileBytes;
 use blksum::map::Subject;
-use blksum::{Part, PartError, Selected};
+use blksum::{Content, Part, PartError, Selected};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -115,8 +116,9 @@ impl Request {
             }
             error => Failure::Value(name.to_string_lossy().into_owned(), error.to_string()),
         })?;
+        let bytes = FileBytes::of(self.name.location(), &self.options, &selected);
         let (snapshot, name) = (self.options.snapshot.clone(), name.to_owned());
-        Ok(Opened { selected, name, snapshot, keeper: None })
+        Ok(Opened { selected, name, bytes, snapshot, format: self.options.format, keeper: None })
     }
 
     /// Opens the image on a thread of its own, which lives as long as the image if that needs it.
@@ -143,7 +145,11 @@ pub struct Opened {
     pub selected: Selected,
     /// The name as the caller gave it.
     pub name: OsString,
+    /// The file that stores it, if its bytes are not the content.
+    pub bytes: Option<FileBytes>,
     pub snapshot: Option<String>,
+    /// The format that was asked for.
+    format: Option<Format>,
     /// Ends the thread that opened the image when it is dropped.
     #[expect(dead_code, reason = "is only dropped")]
     keeper: Option<mpsc::Sender<()>>,
@@ -163,6 +169,13 @@ impl Opened {
     /// Returns the content.
     pub fn content(&self) -> &dyn Source {
         self.selected.source()
+    }
+
+    /// Describes the content for a tag, or returns the default if a tag cannot.
+    pub fn recorded(&self) -> Content {
+        let (format, snapshot) = (self.format, self.snapshot.clone());
+        let content = Content { format, vpc_size: None, snapshot, part: self.selected.part() };
+        if content.check_recordable().is_ok() { content } else { Content::default() }
     }
 
     /// Describes the content for its map.

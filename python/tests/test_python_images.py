@@ -22,7 +22,7 @@ import time
 import images
 import oci_images
 import pytest
-from conftest import HANG, blksum, run
+from conftest import BLKSUM, HANG, blksum, run
 from images import qemu_img, qemu_io
 
 import blkhash
@@ -158,6 +158,79 @@ def test_checksums_are_those_of_blksum(folder, name, digest, construction, block
         assert image.checksum(digest, construction=construction, block_size=block_size) == result
     assert result.format == {"overlay": "qcow2", "compressed": "qcow2"}.get(name, name)
     assert result.size >= (folder / "disk.raw").stat().st_size
+
+
+def wrong(hex):
+    return f"{int(hex[0], 16) ^ 1:x}{hex[1:]}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_that_do_not_say_what_they_are_of(folder, tmp_path, name):
+    """As the command finds it, in each way in which an image is opened."""
+    path = str(folder / f"disk.{name}")
+    with blkhash.Image(path) as image:
+        for options, tag in [
+            (["--construction", "streams:32"], "BLKSUM-SHA256-STREAMS32-64K"),
+            (["--construction", "linear"], "BLKSUM-SHA256-LINEAR"),
+            (["-d", "blake3", "--construction", "flat"], "BLKSUM-BLAKE3-FLAT-64K"),
+            (["-d", "md5", "--construction", "concat", "--block-size", "4M"], "BLKSUM-MD5-CONCAT-4M"),
+        ]:
+            value = blksum(*options, path)
+            algorithm = tag.split("-")[1].lower()
+            result = blkhash.checksum(path, expect=value)
+            assert (result.hexdigests, result.tag) == ({algorithm: value}, tag)
+            assert image.checksum(expect=f"{algorithm}:{value}") == result
+            assert run(BLKSUM, "--expect", value, path).startswith(f"{path}: OK")
+            # The tag is what the command takes for the same checksum.
+            (tmp_path / "sums").write_text(f"{tag} ({path}) = {value}\n")
+            assert run(BLKSUM, "-c", tmp_path / "sums") == f"{path}: OK\n"
+        assert (result.size, result.format) == (image.size, image.format)
+    if name != "raw":
+        digest = hashlib.sha256((folder / f"disk.{name}").read_bytes()).hexdigest()
+        assert blkhash.checksum(path, expect=digest).tag == "SHA256"
+        # It is not that of a part, nor of the bytes as a disk unless that is asked for.
+        with pytest.raises(blkhash.MismatchError):
+            blkhash.checksum(path, construction="linear", expect=digest)
+        assert blkhash.checksum(path, format="raw", expect=digest).hexdigest == digest
+
+
+def test_values_that_an_image_does_not_have(folder, tmp_path):
+    path = str(folder / "disk.qcow2")
+    value = wrong(blksum(path))
+    with blkhash.Image(path) as image:
+        for find in (image.checksum, lambda *args, **options: blkhash.checksum(path, *args, **options)):
+            with pytest.raises(blkhash.MismatchError, match=r"disk\.qcow2: is not streams:4, .* and bytes of the file of sha256, ") as caught:
+                find(expect=value)
+            assert (caught.value.kind, caught.value.filename) == ("expected", path)
+            with pytest.raises(blkhash.MismatchError, match=r"is not flat with blocks of 4 KiB of sha256$"):
+                find("sha256", construction="flat", block_size=4096, expect=value)
+            with pytest.raises(blkhash.MismatchError, match="has not this number of parts"):
+                find(expect=value + "-9999")
+            for refused in ("", "xyz", "12", value[1:], f"sha1:{value}"):
+                with pytest.raises(ValueError, match="expect"):
+                    find(expect=refused)
+            with pytest.raises(ValueError, match="none of the digests is that long"):
+                find("md5", expect=value)
+            with pytest.raises(ValueError, match="no salt is tried"):
+                find(salt=b"x", expect=value)
+    # Whoever can read an image can make this file, which has its checksum.
+    listed = tmp_path / "list"
+    listed.write_bytes(b"".join(hashlib.sha256(bytes([number])).digest() for number in range(4)))
+    linear = hashlib.sha256(listed.read_bytes()).hexdigest()
+    with pytest.raises(blkhash.MismatchError, match='list of the digests of another image: construction="linear" takes it') as caught:
+        blkhash.checksum(listed, expect=linear)
+    assert caught.value.kind == "undecided"
+    assert blkhash.checksum(listed, construction="linear", expect=linear).hexdigest == linear
+
+
+def test_values_of_images_with_very_many_zeros(tmp_path):
+    path = tmp_path / "sparse"
+    with open(path, "wb") as file:
+        file.truncate(65 << 30)
+    value = blkhash.checksum(path, construction="flat").hexdigest
+    assert blkhash.checksum(path, expect=value).tag == "BLKSUM-SHA256-FLAT-64K"
+    with pytest.raises(blkhash.MismatchError, match='linear of so many zeros takes long: construction="linear" tries it'):
+        blkhash.checksum(path, "sha256", expect=wrong(value))
 
 
 def write_appliance(path, disks, *more):
@@ -301,7 +374,7 @@ def test_progress(folder):
 def test_cancel(tmp_path):
     path = tmp_path / "large"
     with open(path, "wb") as file:
-        file.truncate(1 << 40)
+        file.truncate(65 << 30)
     event = threading.Event()
     threading.Timer(0.5, event.set).start()
     with pytest.raises(blkhash.CancelledError):

@@ -17,6 +17,8 @@ result = blkhash.checksum(
     pathlib.Path("disk"), ["sha256"], progress=lambda done, total: None, cancel=threading.Event(), follow="any"
 )
 values: dict[str, str] = result.hexdigests
+if blkhash.checksum("disk", expect="0" * 64).tag is None:
+    print("none")
 with blkhash.Image("disk", format="raw") as image:
     offsets: list[int] = [offset for offset, _, kind in image.extents() if kind == "data"]
     file: blkhash.ImageFile = image.open()
@@ -54,6 +56,7 @@ WRONG = {
     "blkhash.new(5)": "arg-type",
     "blkhash.checksum('disk', follow='all')": "arg-type",
     "blkhash.checksum('disk', formt='raw')": "call-arg",
+    "blkhash.checksum('disk', expect=b'0')": "arg-type",
     "blkhash.copy('disk', 'copy', verify='none')": "arg-type",
     "blkhash.btrfs_verify('disk', 5)": "arg-type",
     "blkhash.btrfs_verify('disk').findings": "attr-defined",

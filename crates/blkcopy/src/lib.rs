@@ -31,7 +31,7 @@ pub use holds::holds;
 pub use log::Log;
 pub use place::{Existing, FileName, Found, Others, Place, Reading, Refused, Resumed, Unlike};
 pub use stream::to_stream;
-pub use zeros::{UnknownZeros, Zeros};
+pub use zeros::Zeros;
 
 /// Runs the README's example as a test.
 #[cfg(doctest)]

@@ -1,9 +1,9 @@
 //! Zeros in the content, and what becomes of them.
 
 use std::ops::Range;
-use std::str::FromStr;
 
 use blkhash::is_zero;
+use blkimage::names;
 
 /// The treatment of zeros at the destination. After a copy the destination reads as zeros there in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,33 +19,7 @@ pub enum Zeros {
     KeepIfZero,
 }
 
-impl Zeros {
-    /// All treatments.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Write, Self::Punch, Self::KeepIfZero];
-
-    /// Returns the name, which [`FromStr`] takes.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Write => "write",
-            Self::Punch => "punch",
-            Self::KeepIfZero => "keep-if-zero",
-        }
-    }
-}
-
-impl FromStr for Zeros {
-    type Err = UnknownZeros;
-
-    fn from_str(name: &str) -> Result<Self, UnknownZeros> {
-        Self::ALL.into_iter().find(|it| it.name() == name).ok_or(UnknownZeros)
-    }
-}
-
-/// The error for a string that is no name of [`Zeros`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("use auto, write, punch or keep-if-zero")]
-pub struct UnknownZeros;
+names!(Zeros { Auto = "auto", Write = "write", Punch = "punch", KeepIfZero = "keep-if-zero" });
 
 /// Cuts bytes at `offset` into runs of whole units that `is_in` accepts, and of others. Passes each run, as a range of the bytes,
 /// and whether it was accepted. Units lie at multiples of [`UNIT`], and those at the ends may be short.
@@ -119,13 +93,5 @@ mod tests {
             ]
         );
         assert_eq!(found(0, &bytes[UNIT..UNIT + 5]), [(0..5, false)]);
-    }
-
-    #[test]
-    fn names() {
-        for zeros in Zeros::ALL {
-            assert_eq!(zeros.name().parse(), Ok(zeros));
-        }
-        assert!("none".parse::<Zeros>().is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::unknown_name::names;
+use crate::names;
 
 /// A method of compressing a file as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Whether holes that a file system reports are trusted.
 
-use crate::unknown_name::names;
+use crate::names;
 
 /// Treatment of the holes that a file system reports in the files of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

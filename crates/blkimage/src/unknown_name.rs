@@ -1,32 +1,48 @@
-//! Names of the values of options, and the error for an unknown one.
+//! Names of the values of enums, and the error for an unknown one.
 
 use std::fmt;
 
-/// The error for a string that is not the name of a [`Format`](crate::Format), [`Holes`](crate::Holes),
-/// [`Cache`](crate::Cache), [`Follow`](crate::Follow), [`VpcSize`](crate::VpcSize) or
-/// [`Reader`](crate::Reader).
+/// The error for a text that is none of some names, such as those of [`Format`](crate::Format) or
+/// [`Holes`](crate::Holes). `{}` says what is unknown, and `{:#}` also which names there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownName(&'static str);
+pub struct UnknownName {
+    noun: &'static str,
+    known: &'static [&'static str],
+}
 
 impl UnknownName {
     /// No format has the name.
-    pub(crate) const FORMAT: Self = Self("image format");
+    pub(crate) const FORMAT: Self = Self::new("image format", &[]);
 
-    /// No value of the option has the name.
-    pub(crate) const OPTION: Self = Self("name");
+    /// Creates the error. `noun` is what the names are of.
+    #[doc(hidden)]
+    pub const fn new(noun: &'static str, known: &'static [&'static str]) -> Self {
+        Self { noun, known }
+    }
 }
 
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown {}", self.0)
+        write!(f, "unknown {}", self.noun)?;
+        match self.known {
+            [others @ .., last] if f.alternate() => {
+                write!(f, ": use {} or {last}", others.join(", "))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 impl std::error::Error for UnknownName {}
 
-/// Gives the values of an enum their names.
+/// Gives the values of an enum their names, which are of `noun`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! names {
-    ($type:ident { $($value:ident = $name:literal),+ $(,)? }) => {
+    ($type:ident { $($values:tt)+ }) => {
+        $crate::names!($type, "name", { $($values)+ });
+    };
+    ($type:ident, $noun:literal, { $($value:ident = $name:literal),+ $(,)? }) => {
         impl $type {
             /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$value),+];
@@ -55,9 +71,22 @@ macro_rules! names {
 
             fn from_str(name: &str) -> Result<Self, $crate::UnknownName> {
                 let known = Self::ALL.iter().find(|value| value.name() == name);
-                known.copied().ok_or($crate::UnknownName::OPTION)
+                known.copied().ok_or($crate::UnknownName::new($noun, &[$($name),+]))
             }
         }
     };
 }
-pub(crate) use names;
+
+#[cfg(test)]
+mod tests {
+    use crate::{Cache, Format};
+
+    #[test]
+    fn errors_say_which_names_there_are() {
+        let error = "maybe".parse::<Cache>().unwrap_err();
+        assert_eq!(error.to_string(), "unknown name");
+        assert_eq!(format!("{error:#}"), "unknown name: use auto, yes or no");
+        let error = "iso".parse::<Format>().unwrap_err();
+        assert_eq!(format!("{error:#}"), "unknown image format");
+    }
+}

@@ -246,7 +246,7 @@ fn number(name: &str, value: &str) -> Result<u64, Failure> {
 }
 
 fn refused(name: &str, why: impl Display) -> Failure {
-    Failure::argument(format!("{name}: {why}"))
+    Failure::argument(format!("{name}: {why:#}"))
 }
 
 fn is_bytes(name: &str) -> Failure {

@@ -176,11 +176,11 @@ fn a_refused_name_gets_a_suggestion() {
         (&["algorithms"], "sha2", "did you mean sha1?"),
         (&["bench", "image", "x", "-d"], "blake4", "did you mean blake3?"),
         (&["bench", "image", "x", "-f"], "qcow3", "did you mean qcow2?"),
-        (&["bench", "--format"], "table", "use docs, hash-speedtest, csv or json"),
+        (&["bench", "--format"], "table", "unknown name: use docs, hash-speedtest, csv or json"),
         (&["btrfs", "info", "x", "--holes"], "trsut", "did you mean trust?"),
         (&["btrfs", "info", "x", "--follow"], "all", "unknown name: use beneath, any or none"),
         (&["btrfs", "verify", "x"], "--cache=maybe", "unknown name: use auto, yes or no"),
-        (&["btrfs", "verify", "x"], "--progress=nevr", "use auto, always, never or json"),
+        (&["btrfs", "verify", "x"], "--progress=nevr", "did you mean never?"),
     ];
     for (option, value, hint) in values {
         let stderr = refusal(&[option, &[value]].concat());

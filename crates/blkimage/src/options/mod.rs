@@ -10,12 +10,12 @@ pub use self::table::{InvalidValue, OpenOption, OptionKind, OptionValue, Topic};
 use crate::compression::Compression;
 use crate::error::Result;
 use crate::holes::Holes;
+use crate::names;
 use crate::probe::Format;
 #[cfg(feature = "qemu-nbd")]
 use crate::secret::Secret;
 #[cfg(feature = "nbd")]
 use crate::storage::nbd::options::NbdOptions;
-use crate::unknown_name::names;
 
 /// Options for opening an image.
 ///

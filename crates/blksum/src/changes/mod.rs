@@ -30,8 +30,8 @@ use blkimage::{Image, Source};
 use crate::Error;
 use crate::compare::unshared;
 
-pub use list::{Form, List, ListError, UnknownForm};
-pub use print::{Output, UnknownOutput};
+pub use list::{Form, List, ListError};
+pub use print::Output;
 
 /// Extents of a disk, in bytes: sorted, not empty, and neither overlapping nor adjacent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

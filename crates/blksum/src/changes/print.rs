@@ -1,6 +1,7 @@
 use std::io::{self, Write};
-use std::str::FromStr;
-use std::{fmt, iter};
+use std::iter;
+
+use blkimage::names;
 
 use super::Changes;
 
@@ -17,38 +18,7 @@ pub enum Output {
     Nbdinfo,
 }
 
-/// Error for a text that is not the name of an [`Output`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown form of output")]
-pub struct UnknownOutput;
-
-impl Output {
-    /// All forms.
-    pub const ALL: &'static [Self] = &[Self::Lines, Self::Json, Self::Nbdinfo];
-
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lines => "lines",
-            Self::Json => "json",
-            Self::Nbdinfo => "nbdinfo",
-        }
-    }
-}
-
-impl fmt::Display for Output {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Output {
-    type Err = UnknownOutput;
-
-    fn from_str(name: &str) -> Result<Self, UnknownOutput> {
-        Self::ALL.iter().copied().find(|form| form.name() == name).ok_or(UnknownOutput)
-    }
-}
+names!(Output, "form of output", { Lines = "lines", Json = "json", Nbdinfo = "nbdinfo" });
 
 impl Changes {
     /// Writes the extents. [`List::parse`](super::List::parse) reads each form.

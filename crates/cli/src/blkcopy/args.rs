@@ -2,18 +2,17 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use blkcopy::{Verify, Zeros};
 use blkhash::{Algorithm, BlockSize, Construction};
+use blkimage::names;
 use blksum::changes::Form;
 use clap::{ArgAction, Parser, ValueHint};
 
 use crate::blksum::digest_names;
 use crate::image::args::{IMAGES, Opening, SPEED};
-use crate::map::change_list;
-use crate::progress::{When, when_names};
+use crate::progress::When;
 use crate::values::{Count, Named, parse_block_size, parse_seconds};
 
 /// The command line.
@@ -72,7 +71,7 @@ pub struct Args {
     /// Form of the list: csi, nbdinfo, rbd, ebs, thin-delta, json, csv or lines [default: as recognised]
     #[arg(
         help_heading = COPY, long, value_name = "FORM", requires = "changes", hide_short_help = true,
-        value_parser = Named::<Form>::of(change_list::form_names), hide_possible_values = true
+        value_parser = Named::<Form>::of(Form::names), hide_possible_values = true
     )]
     pub changes_format: Option<Form>,
 
@@ -100,7 +99,7 @@ pub struct Args {
     /// [default: auto]
     #[arg(
         help_heading = COPY, long, value_name = "HOW",
-        value_parser = Named::<Zeros>::of(zeros_names), hide_possible_values = true
+        value_parser = Named::<Zeros>::of(Zeros::names), hide_possible_values = true
     )]
     pub zeros: Option<Zeros>,
 
@@ -108,7 +107,7 @@ pub struct Args {
     /// is that of what was read) or none (no checksum) [default: readback, for standard output source]
     #[arg(
         help_heading = COPY, long, value_name = "WHAT",
-        value_parser = Named::<Verification>::of(verification_names), hide_possible_values = true
+        value_parser = Named::<Verification>::of(Verification::names), hide_possible_values = true
     )]
     pub verify: Option<Verification>,
 
@@ -138,7 +137,7 @@ pub struct Args {
     #[arg(
         help_heading = OUTPUT, short, long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "always",
-        value_parser = Named::<When>::of(when_names), hide_possible_values = true
+        value_parser = Named::<When>::of(When::names), hide_possible_values = true
     )]
     pub progress: Option<When>,
 
@@ -216,32 +215,9 @@ impl Verification {
             Self::Source | Self::None => Verify::Source,
         }
     }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ReadBack => "readback",
-            Self::Source => "source",
-            Self::None => "none",
-        }
-    }
 }
 
-impl FromStr for Verification {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let all = [Self::ReadBack, Self::Source, Self::None];
-        all.into_iter().find(|it| it.name() == name).ok_or("use readback, source or none")
-    }
-}
-
-fn verification_names() -> Vec<&'static str> {
-    vec!["readback", "source", "none"]
-}
-
-fn zeros_names() -> Vec<&'static str> {
-    Zeros::ALL.iter().map(|zeros| zeros.name()).collect()
-}
+names!(Verification { ReadBack = "readback", Source = "source", None = "none" });
 
 const COPY: &str = "Copy";
 const OUTPUT: &str = "Output";

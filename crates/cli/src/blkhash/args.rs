@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use blkhash::Algorithm;
+use blkimage::names;
 use clap::{ArgAction, Parser, Subcommand, ValueHint};
 
 use super::btrfs::args as btrfs;
@@ -146,7 +147,7 @@ pub struct Bench {
     /// btrfs-progs), csv or json [default: docs]
     #[arg(
         long, value_name = "LAYOUT",
-        value_parser = Named::<Layout>::of(layout_names), hide_possible_values = true
+        value_parser = Named::<Layout>::of(Layout::names), hide_possible_values = true
     )]
     pub format: Option<Layout>,
 
@@ -257,19 +258,7 @@ pub enum Layout {
     Json,
 }
 
-impl FromStr for Layout {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "docs" => Ok(Self::Docs),
-            "hash-speedtest" => Ok(Self::Speedtest),
-            "csv" => Ok(Self::Csv),
-            "json" => Ok(Self::Json),
-            _ => Err("use docs, hash-speedtest, csv or json"),
-        }
-    }
-}
+names!(Layout { Docs = "docs", Speedtest = "hash-speedtest", Csv = "csv", Json = "json" });
 
 /// A number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -305,10 +294,6 @@ fn parse_time(text: &str) -> Result<Duration, &'static str> {
 
 fn algorithm_names() -> Vec<&'static str> {
     Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect()
-}
-
-fn layout_names() -> Vec<&'static str> {
-    vec!["docs", "hash-speedtest", "csv", "json"]
 }
 
 /// Common choices, the fastest first.

@@ -2,16 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use blkhash::{Algorithm, BlockSize, Construction, Salt};
+use blkimage::names;
 
 use clap::{ArgAction, Parser, ValueHint};
 
 use super::digest::DigestName;
 use super::filter::{Glob, parse_glob};
 use crate::image::args::{IMAGES, Opening, SPEED};
-use crate::progress::{When, when_names};
+use crate::progress::When;
 use crate::values::{Count, Named, parse_block_size, parse_large_size, parse_size};
 
 /// The command line.
@@ -42,7 +42,7 @@ pub struct Args {
     /// Write lines in this form: plain, tag (the same as --tag) or oci (ALGORITHM:HEX  IMAGE)
     #[arg(
         help_heading = OUTPUT, long, value_name = "FORM", conflicts_with_all = ["tag", "json", "check"],
-        value_parser = Named::<LineForm>::of(line_form_names), hide_possible_values = true, hide_short_help = true
+        value_parser = Named::<LineForm>::of(LineForm::names), hide_possible_values = true, hide_short_help = true
     )]
     pub style: Option<LineForm>,
 
@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(
         help_heading = OUTPUT, short, long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "always",
-        value_parser = Named::<When>::of(when_names), hide_possible_values = true
+        value_parser = Named::<When>::of(When::names), hide_possible_values = true
     )]
     pub progress: Option<When>,
 
@@ -261,22 +261,7 @@ pub enum LineForm {
     Oci,
 }
 
-impl FromStr for LineForm {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "plain" => Ok(Self::Plain),
-            "tag" => Ok(Self::Tag),
-            "oci" => Ok(Self::Oci),
-            _ => Err("unknown form".into()),
-        }
-    }
-}
-
-fn line_form_names() -> Vec<&'static str> {
-    vec!["plain", "tag", "oci"]
-}
+names!(LineForm, "form", { Plain = "plain", Tag = "tag", Oci = "oci" });
 
 /// The digests that checksums can be made of.
 pub fn digest_names() -> Vec<&'static str> {

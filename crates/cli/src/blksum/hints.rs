@@ -13,7 +13,7 @@ use super::digest::describe;
 use super::settings::Settings;
 use crate::image::names;
 use crate::problem::Cause;
-use crate::progress::{When, when_names};
+use crate::progress::When;
 use crate::{quote, values};
 
 /// Returns the hint for users of the released blksum, in which `-t N` sets the number of threads.
@@ -39,7 +39,7 @@ pub fn detached_value(name: &OsStr, settings: &Settings) -> Option<String> {
     let is_one_of = |names: Vec<&str>| names.into_iter().any(|value| name == value);
     let option = if settings.open.cache == Cache::Yes && is_one_of(Cache::names()) {
         "--cache"
-    } else if settings.progress == When::Always && is_one_of(when_names()) {
+    } else if settings.progress == When::Always && is_one_of(When::names()) {
         "--progress"
     } else {
         return None;

@@ -59,8 +59,3 @@ impl<'a> ChangeList<'a> {
         }
     }
 }
-
-/// Returns the names of the forms of lists.
-pub fn form_names() -> Vec<&'static str> {
-    Form::ALL.iter().map(|form| form.name()).collect()
-}

@@ -1,6 +1,6 @@
 //! The option `--progress` of `blkhash`.
 
-use super::reporter::{When, when_names};
+use super::reporter::When;
 use crate::values::Named;
 
 /// When progress is shown.
@@ -11,7 +11,7 @@ pub struct ProgressArgs {
     #[arg(
         short, long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "always",
-        value_parser = Named::<When>::of(when_names), hide_possible_values = true
+        value_parser = Named::<When>::of(When::names), hide_possible_values = true
     )]
     progress: Option<When>,
 }

@@ -12,6 +12,6 @@ mod steps;
 
 pub use self::args::ProgressArgs;
 pub use self::pace::{Amount, Counts};
-pub use self::reporter::{Reporter, Watch, When, when_names};
+pub use self::reporter::{Reporter, Watch, When};
 pub use self::snapshot::Pass;
 pub use self::steps::Steps;

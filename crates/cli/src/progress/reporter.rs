@@ -7,11 +7,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use blkimage::names;
 use blksys::Signals;
 
 use super::line::line;
@@ -33,24 +33,7 @@ pub enum When {
     Json,
 }
 
-impl FromStr for When {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "always" => Ok(Self::Always),
-            "never" => Ok(Self::Never),
-            "json" => Ok(Self::Json),
-            _ => Err("use auto, always, never or json"),
-        }
-    }
-}
-
-/// Returns the names of all values, for completions.
-pub fn when_names() -> Vec<&'static str> {
-    vec!["auto", "always", "never", "json"]
-}
+names!(When { Auto = "auto", Always = "always", Never = "never", Json = "json" });
 
 /// The progress of a run. Dropping it ends what is shown.
 pub struct Reporter(Arc<Shared>);

@@ -1,5 +1,4 @@
-use std::fmt;
-use std::str::FromStr;
+use blkimage::names;
 
 /// The form of a list of changed extents. The forms of JSON can be an array of records, or records and arrays one after
 /// another.
@@ -28,53 +27,19 @@ pub enum Form {
     Lines,
 }
 
-/// Error for a text that is not the name of a [`Form`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown form of a list")]
-pub struct UnknownForm;
+names!(Form, "form of a list", {
+    Csi = "csi",
+    Nbdinfo = "nbdinfo",
+    Rbd = "rbd",
+    Ebs = "ebs",
+    ThinDelta = "thin-delta",
+    Json = "json",
+    Csv = "csv",
+    Lines = "lines",
+});
 
 impl Form {
-    /// All forms.
-    pub const ALL: &'static [Self] = &[
-        Self::Csi,
-        Self::Nbdinfo,
-        Self::Rbd,
-        Self::Ebs,
-        Self::ThinDelta,
-        Self::Json,
-        Self::Csv,
-        Self::Lines,
-    ];
-
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Csi => "csi",
-            Self::Nbdinfo => "nbdinfo",
-            Self::Rbd => "rbd",
-            Self::Ebs => "ebs",
-            Self::ThinDelta => "thin-delta",
-            Self::Json => "json",
-            Self::Csv => "csv",
-            Self::Lines => "lines",
-        }
-    }
-
     pub(super) const fn is_json(self) -> bool {
         matches!(self, Self::Csi | Self::Nbdinfo | Self::Rbd | Self::Ebs | Self::Json)
-    }
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Form {
-    type Err = UnknownForm;
-
-    fn from_str(name: &str) -> Result<Self, UnknownForm> {
-        Self::ALL.iter().copied().find(|form| form.name() == name).ok_or(UnknownForm)
     }
 }

@@ -27,7 +27,7 @@ use self::text::Text;
 use super::Changes;
 
 pub use error::ListError;
-pub use form::{Form, UnknownForm};
+pub use form::Form;
 
 /// A list of changed extents.
 #[derive(Clone, Debug, PartialEq, Eq)]

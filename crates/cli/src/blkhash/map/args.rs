@@ -14,7 +14,6 @@ use clap::{ArgGroup, Subcommand, ValueHint};
 use super::part::{Range, Shard};
 use crate::blkhash::source_args::SourceArgs;
 use crate::image::args::Opening;
-use crate::map::change_list;
 use crate::progress::ProgressArgs;
 use crate::values::{Count, Named, parse_seconds, parse_size};
 
@@ -362,7 +361,7 @@ pub struct Tracker {
     /// Form of the list: csi, nbdinfo, rbd, ebs, thin-delta, json, csv or lines [default: as recognised]
     #[arg(
         long, value_name = "FORM", requires = "changes",
-        value_parser = Named::<Form>::of(change_list::form_names), hide_possible_values = true
+        value_parser = Named::<Form>::of(Form::names), hide_possible_values = true
     )]
     pub changes_format: Option<Form>,
 
@@ -459,7 +458,7 @@ pub struct Changes {
     /// Write this form: lines, json (an array) or nbdinfo [default: lines]
     #[arg(
         long, value_name = "FORM", conflicts_with = "json",
-        value_parser = Named::<Output>::of(output_names), hide_possible_values = true
+        value_parser = Named::<Output>::of(Output::names), hide_possible_values = true
     )]
     pub to: Option<Output>,
 
@@ -597,10 +596,6 @@ pub struct Import {
     /// Seal the map with the key in FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
-}
-
-fn output_names() -> Vec<&'static str> {
-    Output::ALL.iter().map(|form| form.name()).collect()
 }
 
 fn export_names() -> Vec<&'static str> {

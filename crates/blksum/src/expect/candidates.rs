@@ -161,6 +161,51 @@ impl<'a> Candidates<'a> {
     }
 }
 
+impl Search {
+    /// Returns what is tried in a pass over this amount. What takes more than the limits is left out, and the reason is
+    /// added to `untried`.
+    pub fn within(
+        &self,
+        values: &[Value],
+        pass: Pass,
+        amount: Amount,
+        untried: &mut Vec<Untried>,
+    ) -> Pass {
+        let Pass { subject, mut parameters } = pass;
+        let mut leave_out = |reason| {
+            if !untried.contains(&reason) {
+                untried.push(reason);
+            }
+        };
+        if amount.size > self.limits.size {
+            let first = |value: &Value| self.digests(value).first().copied();
+            let first: Vec<_> = values.iter().filter_map(first).collect();
+            let count = parameters.len();
+            parameters.retain(|it| first.contains(&it.algorithm()));
+            if parameters.len() < count {
+                leave_out(Untried::Digests(self.limits.size));
+            }
+        }
+        let has_blocks = |it: &Parameters| it.construction().has_blocks();
+        let blocks = |it: &Parameters| amount.zeros / u64::from(it.block_size());
+        let folds: u64 = parameters.iter().filter(|it| has_blocks(it)).map(blocks).sum();
+        let linear = parameters.iter().filter(|it| !has_blocks(it)).count() as u64;
+        let is_few_folds = folds <= self.limits.folds;
+        let is_few_zeros = amount.zeros.saturating_mul(linear) <= self.limits.zeros;
+        if !is_few_folds {
+            leave_out(Untried::Folds);
+        }
+        if !is_few_zeros {
+            leave_out(match subject {
+                Subject::Content => Untried::Linear,
+                Subject::Bytes => Untried::Bytes,
+            });
+        }
+        parameters.retain(|it| if has_blocks(it) { is_few_folds } else { is_few_zeros });
+        Pass { subject, parameters }
+    }
+}
+
 impl Found {
     /// Lists everything that was compared in words, as constructions and digests.
     pub fn describe_tried(&self) -> String {
@@ -246,5 +291,41 @@ fn and(words: &[String]) -> String {
     match words {
         [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
         _ => words.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expect::Limits;
+
+    #[test]
+    fn what_takes_long_is_left_out() {
+        let values = [Value::new(vec![0; 32]).unwrap()];
+        let count = |limits, amount, index: usize| {
+            let search = Search { limits, ..Search::default() };
+            let pass = search.passes(&values).swap_remove(index);
+            let (count, mut untried) = (pass.parameters.len(), Vec::new());
+            let left = search.within(&values, pass, amount, &mut untried);
+            (count - left.parameters.len(), untried)
+        };
+        let amount = Amount { size: 2 << 30, zeros: 1 << 40 };
+        for index in 0..5 {
+            assert_eq!(count(Limits::NONE, amount, index), (0, vec![]));
+            assert_eq!(count(Limits::SHORT, Amount::default(), index), (0, vec![]));
+        }
+        let (less, more) = (1 << 20, 1 << 30);
+        let limits = |size, zeros, folds| Limits { size, zeros, folds };
+        let (common, others) = (0, 3);
+        assert_eq!(count(limits(more, more, u64::MAX), Amount { size: more, zeros: more }, 1).0, 0);
+        assert_eq!(count(limits(less, 0, 0), Amount { size: more, zeros: 0 }, common).0, 0);
+        let (left_out, why) = count(limits(less, 0, 0), Amount { size: more, zeros: 0 }, others);
+        assert!(left_out > 0);
+        assert_eq!(why, [Untried::Digests(less)]);
+        let zeros = Amount { size: more, zeros: more };
+        assert_eq!(count(limits(more, more, 1), zeros, common), (5, vec![Untried::Folds]));
+        // linear hashes zeros, and concat folds blocks.
+        assert_eq!(count(limits(more, less, u64::MAX), zeros, 1), (1, vec![Untried::Linear]));
+        assert_eq!(count(limits(more, less, u64::MAX), zeros, 2), (1, vec![Untried::Bytes]));
     }
 }

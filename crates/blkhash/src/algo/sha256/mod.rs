@@ -6,7 +6,7 @@ mod avx512_x16;
 mod constants;
 mod lanes;
 mod rustcrypto;
-mod soft;
+pub(super) mod soft;
 mod x86_sha;
 mod x86_sha_x4;
 

@@ -1,6 +1,7 @@
 //! The types and constants of FIPS 180-4 that the kernels share.
 
-#![cfg(target_arch = "aarch64")]
+#![cfg(any(test, target_arch = "aarch64"))]
+#![cfg_attr(not(target_arch = "aarch64"), allow(dead_code, reason = "is used by tests of soft.rs"))]
 
 /// The chaining value.
 pub(super) type Words = [u64; 8];

@@ -128,7 +128,8 @@ impl Searcher<'_> {
     fn amount(&self, pass: &Pass, first: Option<&Report>, is_readable: bool) -> Option<Amount> {
         let is_of_bytes = pass.subject == Subject::Bytes;
         // The bytes of a file may be readable where its content is not.
-        if !is_readable && !(is_of_bytes && self.is_file()) {
+        let may_be_read = is_readable || (is_of_bytes && self.is_file());
+        if !may_be_read {
             return None;
         }
         let Some(first) = first else { return Some(Amount::default()) };

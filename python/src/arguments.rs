@@ -111,12 +111,6 @@ pub fn threads(threads: Option<usize>) -> PyResult<usize> {
     }
 }
 
-/// Parses one of a few words.
-pub fn word<T: std::str::FromStr>(name: &str, text: &str, words: &str) -> PyResult<T> {
-    let refused = |_| PyValueError::new_err(format!("{name} must be {words}, not '{text}'"));
-    text.parse().map_err(refused)
-}
-
 /// Refuses to pickle an object.
 pub fn cannot_pickle(class: &str) -> PyErr {
     PyTypeError::new_err(format!("cannot pickle '{class}' object"))

@@ -16,7 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::{self, Definition, one_of, value_error};
+use crate::arguments::{self, Definition, value_error};
 use crate::errors::Failure;
 use crate::job::Watch;
 use crate::new_file::Unfinished;
@@ -115,7 +115,7 @@ pub fn copy<'py>(
             (false, false) => Existing::Refuse,
         },
         parameters: parameters(&definition, digest, expected.as_ref())?,
-        zeros: one_of("zeros", Some(zeros.to_owned()), Zeros::ALL)?,
+        zeros: zeros.parse().map_err(|error| value_error(format!("zeros: {error:#}")))?,
         updates: update,
         verify,
         expected: expected.map(|value| value.digest),

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use blkimage::partition::{NoPartition, TableError};
 use blkimage::{
-    Format, Image, Location, Member, OpenOption, OpenOptions, OptionKind, OptionValue, Secret, Source,
+    Format, Image, Location, Member, OpenOption, OpenOptions, OptionKind, OptionValue, Secret,
+    Source,
 };
 use blksum::expect::FileBytes;
 use blksum::map::Subject;

@@ -5,7 +5,7 @@ use std::ptr;
 use std::slice;
 use std::sync::{Arc, mpsc};
 
-use blkimage::{ExtentKind, Location, Member, Source, Warning};
+use blkimage::{ExtentKind, Location, Member, OpenOptions, Source, Warning};
 use blksum::expect::FileBytes;
 use blksum::map::Subject;
 use blksum::{Content, Part, Selected};

@@ -43,6 +43,7 @@
 
 #![deny(clippy::missing_errors_doc)]
 
+mod advice;
 mod appliance;
 mod bitmap;
 mod buffer;
@@ -71,6 +72,7 @@ mod member_name;
 #[cfg(feature = "oci")]
 mod oci;
 mod open;
+mod option_table;
 mod options;
 mod origin;
 pub mod partition;
@@ -110,10 +112,8 @@ pub use location::{Location, Transport, Uri};
 pub use member::{Member, MemberFile, VpcSizes};
 pub use member_name::member_name;
 pub use open::{detect, detect_file};
-pub use options::{
-    Cache, Follow, InvalidValue, OpenOption, OpenOptions, OptionKind, OptionValue, Reader, Topic,
-    VpcSize,
-};
+pub use option_table::{InvalidValue, OpenOption, OptionKind, OptionValue, Topic};
+pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};
 pub use origin::{Dirty, Origin, OriginKind, Place};
 pub use probe::{Format, PROBE_SIZE, detect_within, probe};
 pub use qemu_locks::{lock_for_reading, lock_for_writing};

@@ -8,7 +8,7 @@ use std::path::Path;
 use blkimage::{ErrorKind, Hint, Image, Way, split_member};
 use rustix::io::Errno;
 
-use crate::image::args::say;
+use crate::image::option::say;
 use crate::{messages, quote};
 
 /// Prints the warnings of an image that was opened by this name.

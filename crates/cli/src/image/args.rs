@@ -9,6 +9,7 @@ use blkimage::{Follow, FormatName, OpenOption, OpenOptions, OptionKind, OptionVa
 use blksandbox::Sandbox;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 
+use crate::image::option::long;
 use crate::outputs;
 use crate::problem::Failure;
 use crate::values::{OptionParser, read_secret};
@@ -178,28 +179,6 @@ fn help(option: OpenOption) -> String {
         (_, default) => format!(" [default: {default}]"),
     };
     format!("{text}{choice}{default}")
-}
-
-/// Returns the name of an option in commands. A secret is in a file there.
-pub fn long(option: OpenOption) -> &'static str {
-    match option {
-        OpenOption::Secret => "secret-file",
-        option => option.name(),
-    }
-}
-
-/// Writes an option, with a value, as advice about errors does.
-pub fn say(option: OpenOption, value: Option<&str>) -> String {
-    let name = long(option);
-    match (option, value, option.kind()) {
-        (OpenOption::Format, Some(value), _) => format!("-f {value}"),
-        (OpenOption::ForceShare, ..) => format!("-U (--{name})"),
-        (_, Some(value), _) => format!("--{name}={value}"),
-        (_, None, OptionKind::Size | OptionKind::Seconds) => {
-            format!("--{name}={}", option.value_name())
-        }
-        (_, None, _) => format!("--{name}"),
-    }
 }
 
 const UNTRUSTED: &str = "untrusted";

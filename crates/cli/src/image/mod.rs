@@ -4,3 +4,4 @@ pub mod advice;
 pub mod args;
 pub mod names;
 pub mod open;
+mod option;

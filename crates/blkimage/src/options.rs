@@ -1,11 +1,8 @@
 //! Options for opening images.
 
-mod table;
-
 #[cfg(feature = "qemu-nbd")]
 use std::path::PathBuf;
 
-pub use self::table::{InvalidValue, OpenOption, OptionKind, OptionValue, Topic};
 #[cfg(feature = "compressed")]
 use crate::compression::Compression;
 use crate::error::Result;

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-#[cfg(feature = "qemu-nbd")]
-use super::Reader;
-use super::{Cache, Follow, OpenOptions, VpcSize};
 use crate::compression::Compression;
 use crate::format_name::FormatName;
 use crate::holes::Holes;
+#[cfg(feature = "qemu-nbd")]
+use crate::options::Reader;
+use crate::options::{Cache, Follow, OpenOptions, VpcSize};
 use crate::probe::Format;
 use crate::secret::Secret;
 

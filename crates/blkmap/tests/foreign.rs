@@ -60,6 +60,27 @@ fn names_have_suffixes() {
 }
 
 #[test]
+fn bmaps_are_read_in_small_parts_and_without_entities() {
+    let sample = samples().into_iter().find(|it| it.starts_with(b"<?xml")).unwrap();
+    let text = String::from_utf8(sample).unwrap();
+    let long = format!("<!--{}-->", " ".repeat(5000));
+    for (more, reason) in [
+        ("<!-- <x> -->", None),
+        ("<!DOCTYPE bmap [<!ENTITY a '4096'>]>", Some("XML that is not of a bmap")),
+        ("&a;", Some("XML that is not of a bmap")),
+        ("<![CDATA[]]>", Some("XML that is not of a bmap")),
+        (&long, Some("longer than 4096 bytes")),
+        (&long[..5000], Some("longer than 4096 bytes")),
+        ("x", Some("text between elements")),
+    ] {
+        let changed = text.replacen("<ImageSize>", &format!("{more}<ImageSize>"), 1);
+        let error = open(changed.into_bytes(), OsStr::new("index")).unwrap_err().to_string();
+        // Everything is in the checksum of the file, which is compared after the head is read.
+        assert!(error.contains(reason.unwrap_or("another checksum")), "{more}: {error}");
+    }
+}
+
+#[test]
 fn changed_and_cut_indexes() {
     for sample in samples() {
         assert!(check_index(&sample) >= 1);

@@ -1,9 +1,15 @@
 //! The disks that the descriptor (`.ovf`) of an appliance names.
 //!
 //! Only elements and their attributes are of interest: `<File>` of the references, and `<Disk>`. The
-//! text is scanned once, without recursion, and prefixes of names are ignored.
+//! text is read once, without recursion, and prefixes of names are ignored.
 
 use std::collections::{HashMap, HashSet};
+
+use quick_xml::Reader;
+use quick_xml::errors::SyntaxError;
+use quick_xml::escape::unescape;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::name::QName;
 
 use crate::error::excerpt;
 
@@ -23,9 +29,24 @@ pub(super) struct Disk {
 pub(super) fn disks(text: &[u8]) -> Result<Vec<Disk>, String> {
     let text = std::str::from_utf8(text).map_err(|_| "is not UTF-8")?;
     let (mut files, mut disks) = (HashMap::new(), Vec::new());
-    for tag in (Scanner { text }) {
-        let Tag { name, mut attributes } = tag?;
-        match name {
+    let mut xml = Reader::from_str(text);
+    // Text between elements and their ends say nothing about disks.
+    let config = xml.config_mut();
+    (config.allow_dangling_amp, config.allow_unmatched_ends) = (true, true);
+    config.check_end_names = false;
+    loop {
+        let tag = match xml.read_event().map_err(|error| reason(&error))? {
+            Event::Start(tag) | Event::Empty(tag) => tag,
+            Event::End(tag) => {
+                local_name(tag.name())?;
+                continue;
+            }
+            Event::DocType(_) => return Err(DOCUMENT_TYPE.into()),
+            Event::Eof => break,
+            _ => continue,
+        };
+        let mut attributes = attributes_of(&tag)?;
+        match local_name(tag.name())? {
             "File" if files.len() == MAX_FILES => {
                 return Err(format!("names more than {MAX_FILES} files"));
             }
@@ -84,127 +105,44 @@ const MAX_VALUE: usize = 16 << 10;
 /// The attributes that say where the disks are. Others are not kept.
 const KEPT: [&str; 7] = ["id", "href", "size", "compression", "chunkSize", "fileRef", "parentRef"];
 
-/// An element, by its start tag.
-struct Tag<'a> {
-    /// Name without a prefix.
-    name: &'a str,
-    /// Values by name without a prefix, of those in [`KEPT`].
-    attributes: HashMap<&'a str, String>,
-}
-
-/// Iterator over the start tags of a text.
-struct Scanner<'a> {
-    text: &'a str,
-}
-
-impl<'a> Scanner<'a> {
-    /// Skips what begins here up to `end`.
-    fn skip(&mut self, end: &str) -> Result<(), String> {
-        let (_, rest) = self.text.split_once(end).ok_or(CUT_OFF)?;
-        self.text = rest;
-        Ok(())
-    }
-
-    fn tag(&mut self) -> Result<Tag<'a>, String> {
-        let name = self.word()?;
-        let mut attributes = HashMap::new();
-        let has_files = matches!(name, "File" | "Disk");
-        loop {
-            self.text = self.text.trim_start();
-            if let Some(rest) = self.text.strip_prefix('>').or(self.text.strip_prefix("/>")) {
-                self.text = rest;
-                return Ok(Tag { name, attributes });
-            }
-            let attribute = self.word()?;
-            let value = self.text.trim_start().strip_prefix('=').ok_or(INVALID)?.trim_start();
-            let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''));
-            let quote = quote.ok_or(INVALID)?;
-            let (value, rest) = value[1..].split_once(quote).ok_or(CUT_OFF)?;
-            self.text = rest;
-            let value = unescape(value)?;
-            if !has_files || !KEPT.contains(&attribute) {
-                continue;
-            }
-            if value.len() > MAX_VALUE {
-                return Err(format!("has an attribute of more than {MAX_VALUE} bytes"));
-            }
-            // Two prefixes may be two names or one. A program that knows them takes one of the values.
-            if attributes.insert(attribute, value).is_some() {
-                return Err(format!("states {attribute} of a file or disk twice"));
-            }
+/// Returns the values of those attributes of a file or disk that are in [`KEPT`], by name without a prefix.
+fn attributes_of(tag: &BytesStart<'_>) -> Result<HashMap<&'static str, String>, String> {
+    let mut attributes = HashMap::new();
+    let has_files = matches!(local_name(tag.name())?, "File" | "Disk");
+    for attribute in tag.attributes().with_checks(false) {
+        let attribute = attribute.map_err(|_| INVALID)?;
+        let value = unescape(&attribute.value).map_err(|_| INVALID)?;
+        let name = local_name(attribute.key)?;
+        let kept = KEPT.iter().find(|kept| **kept == name);
+        let (true, Some(name)) = (has_files, kept) else { continue };
+        if value.len() > MAX_VALUE {
+            return Err(format!("has an attribute of more than {MAX_VALUE} bytes"));
+        }
+        // Two prefixes may be two names or one. A program that knows them takes one of the values.
+        if attributes.insert(*name, value.into_owned()).is_some() {
+            return Err(format!("states {name} of a file or disk twice"));
         }
     }
+    Ok(attributes)
+}
 
-    /// Takes a name, and returns it without its prefix.
-    fn word(&mut self) -> Result<&'a str, String> {
-        let is_end = |c: char| c.is_whitespace() || matches!(c, '=' | '>' | '/' | '<' | '"' | '\'');
-        let (word, rest) = self.text.split_at(self.text.find(is_end).ok_or(CUT_OFF)?);
-        self.text = rest;
-        if word.is_empty() {
-            return Err(INVALID.into());
-        }
-        Ok(word.rsplit(':').next().unwrap_or(word))
+/// Returns a name without its prefix. quick-xml takes any text for a name.
+fn local_name(name: QName<'_>) -> Result<&str, String> {
+    match name.0.is_empty() || name.0.contains(['<', '>', '/', '=', '"', '\'']) {
+        true => Err(INVALID.into()),
+        false => Ok(name.0.rsplit(':').next().unwrap_or_default()),
     }
 }
 
-impl<'a> Iterator for Scanner<'a> {
-    type Item = Result<Tag<'a>, String>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let (_, rest) = self.text.split_once('<')?;
-            self.text = rest;
-            let skipped = match () {
-                () if rest.starts_with("!--") => self.skip("-->"),
-                () if rest.starts_with("![CDATA[") => self.skip("]]>"),
-                () if rest.starts_with('?') => self.skip("?>"),
-                () if rest.starts_with('/') => self.skip(">"),
-                // A document type may define entities.
-                () if rest.starts_with('!') => Err("has a document type".into()),
-                () => {
-                    let tag = self.tag();
-                    if tag.is_err() {
-                        self.text = "";
-                    }
-                    return Some(tag);
-                }
-            };
-            if let Err(reason) = skipped {
-                self.text = "";
-                return Some(Err(reason));
-            }
-        }
+fn reason(error: &quick_xml::Error) -> &'static str {
+    match error {
+        quick_xml::Error::Syntax(SyntaxError::InvalidBangMarkup) => DOCUMENT_TYPE,
+        quick_xml::Error::Syntax(_) => CUT_OFF,
+        _ => INVALID,
     }
 }
 
-/// Resolves the entities that every XML text has.
-fn unescape(value: &str) -> Result<String, String> {
-    let mut plain = String::with_capacity(value.len());
-    let mut rest = value;
-    while let Some((before, after)) = rest.split_once('&') {
-        let (entity, after) = after.split_once(';').ok_or(INVALID)?;
-        plain.push_str(before);
-        plain.push(match entity {
-            "amp" => '&',
-            "lt" => '<',
-            "gt" => '>',
-            "quot" => '"',
-            "apos" => '\'',
-            _ => {
-                let number = entity.strip_prefix('#').ok_or(INVALID)?;
-                let code = match number.strip_prefix('x') {
-                    Some(hex) => u32::from_str_radix(hex, 16),
-                    None => number.parse(),
-                };
-                let code = code.ok().filter(|code| *code > 0 && !number.contains('+'));
-                code.and_then(char::from_u32).ok_or(INVALID)?
-            }
-        });
-        rest = after;
-    }
-    plain.push_str(rest);
-    Ok(plain)
-}
-
+/// A document type may define entities.
+const DOCUMENT_TYPE: &str = "has a document type";
 const CUT_OFF: &str = "is cut off";
 const INVALID: &str = "is not valid XML";

@@ -471,6 +471,9 @@ fn invalid_descriptors() {
         ("<!-- <File", "cut off"),
         ("<!DOCTYPE x [<!ENTITY y 'z'>]>", "document type"),
         ("< File>", "not valid XML"),
+        ("<File a='x' <id='y'/>", "not valid XML"),
+        ("<File/x id='y'/>", "not valid XML"),
+        ("<A></A'><Disk fileRef='>", "not valid XML"),
     ] {
         Builder::default().file("x.ovf", text.as_bytes()).refused(says);
     }

@@ -6,11 +6,16 @@
 //! The file has its own checksum, the digest of the file with zeros instead of the digits. Only what bmaptool writes is
 //! read, not XML in general.
 
+use std::io::{self, BufReader, Read, Take};
 use std::ops::Range;
+use std::sync::Arc;
 
 use blkhash::{Algorithm, BlockSize, Digest, Digester};
+use quick_xml::Error::{Encoding, Io, Syntax};
+use quick_xml::Reader;
+use quick_xml::events::Event;
 
-use super::bytes::{MAX_TOKEN, Tokens, number, shown};
+use super::bytes::{Bytes, MAX_TOKEN, number, shown};
 use super::digest_text;
 use super::shape::Shape;
 use super::target::{Blocks, PART, Target};
@@ -233,53 +238,61 @@ struct Tag {
 
 /// The tags of a file. Comments and the declaration are left out.
 struct Tags<'a> {
-    tokens: Tokens<'a>,
-    token: Vec<u8>,
+    xml: Reader<Take<BufReader<Bytes<'a>>>>,
+    bytes: Vec<u8>,
+    /// Offset of the first byte that is read.
+    start: u64,
     /// Offset behind the last tag.
     at: u64,
 }
 
 impl<'a> Tags<'a> {
-    fn new(file: &'a dyn ReadAt, at: u64) -> Result<Self> {
-        Ok(Self { tokens: Tokens::new(file, at)?, token: Vec::with_capacity(MAX_TOKEN), at })
+    fn new(file: &'a dyn ReadAt, start: u64) -> Result<Self> {
+        let mut xml = Reader::from_reader(Bytes::buffered(file, start)?.take(0));
+        xml.config_mut().check_end_names = false;
+        xml.config_mut().allow_unmatched_ends = true;
+        Ok(Self { xml, bytes: Vec::with_capacity(MAX_TOKEN), start, at: start })
     }
 
     /// Returns the next tag, or `None` at the end of the file.
     fn next(&mut self) -> Result<Option<Tag>> {
+        let (mut text, mut text_at) = (String::new(), self.at);
         loop {
-            let Some(text_at) = self.tokens.next(b'>', &mut self.token)? else { return Ok(None) };
-            self.at = text_at + self.token.len() as u64;
-            if self.token.trim_ascii().is_empty() {
-                continue;
+            let at = self.at;
+            self.bytes.clear();
+            self.xml.get_mut().set_limit(MAX_TOKEN as u64);
+            let event = self.xml.read_event_into(&mut self.bytes);
+            if self.xml.get_ref().limit() == 0 {
+                let reason = format!("a part of the text is longer than {MAX_TOKEN} bytes");
+                return Err(Error::damaged(at, reason));
             }
-            let text = str::from_utf8(&self.token);
-            let text = text.map_err(|_| Error::damaged(text_at, "bytes that are no text"))?;
-            let Some((before, tag)) = text.strip_suffix('>').and_then(|it| it.split_once('<'))
-            else {
-                return Err(Error::damaged(text_at, "text in no element, or the end is cut off"));
+            self.at = self.start + self.xml.buffer_position();
+            let (name, attributes) = match event {
+                Ok(Event::Start(tag)) => {
+                    (tag.name().0.to_owned(), tag.attributes_raw().trim().to_owned())
+                }
+                Ok(Event::End(tag)) => (format!("/{}", tag.name().0), String::new()),
+                Ok(Event::Text(content)) => {
+                    (text, text_at) = (String::from(&*content), at);
+                    continue;
+                }
+                Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_)) => {
+                    if !text.trim().is_empty() {
+                        return Err(Error::damaged(text_at, "a comment in a value"));
+                    }
+                    text.clear();
+                    continue;
+                }
+                Ok(Event::Eof) if text.trim().is_empty() => return Ok(None),
+                Ok(Event::Eof) | Err(Syntax(_)) => return Err(Error::damaged(at, CUT_OFF)),
+                Err(Io(error)) => {
+                    let error = Arc::into_inner(error);
+                    return Err(error.unwrap_or_else(|| io::ErrorKind::Other.into()).into());
+                }
+                Err(Encoding(_)) => return Err(Error::damaged(at, "bytes that are no text")),
+                Ok(_) | Err(_) => return Err(Error::damaged(at, "XML that is not of a bmap")),
             };
-            if tag.starts_with("!--") || tag.starts_with('?') {
-                if !before.trim().is_empty() {
-                    return Err(Error::damaged(text_at, "a comment in a value"));
-                }
-                let is_comment = tag.starts_with('!');
-                let mut is_open = is_comment && !(tag.len() >= 5 && tag.ends_with("--"));
-                while is_open {
-                    let part = self.tokens.next(b'>', &mut self.token)?;
-                    let part = part.ok_or_else(|| self.cut())?;
-                    self.at = part + self.token.len() as u64;
-                    is_open = !self.token.ends_with(b"-->");
-                }
-                continue;
-            }
-            let (name, attributes) = tag.split_once(' ').unwrap_or((tag, ""));
-            return Ok(Some(Tag {
-                at: text_at + before.len() as u64,
-                text_at,
-                text: before.to_owned(),
-                name: name.to_owned(),
-                attributes: attributes.trim().to_owned(),
-            }));
+            return Ok(Some(Tag { at, text_at, text, name, attributes }));
         }
     }
 
@@ -316,6 +329,8 @@ const FILE_CHECKSUM: usize = 5;
 
 /// Maximum number of bytes before the ranges. bmaptool writes 2 KB.
 const MAX_HEAD: u64 = 64 << 10;
+
+const CUT_OFF: &str = "text in no element, or the end is cut off";
 
 const NO_CHECKSUMS: &str = "is a bmap without checksums of ranges";
 

@@ -13,8 +13,7 @@ pub(super) struct Tokens<'a> {
 impl<'a> Tokens<'a> {
     /// Begins at an offset of the file.
     pub fn new(file: &'a dyn ReadAt, at: u64) -> Result<Self> {
-        let end = file.length()?;
-        Ok(Self { reader: BufReader::with_capacity(BUFFER, Bytes { file, at, end }), at })
+        Ok(Self { reader: Bytes::buffered(file, at)?, at })
     }
 
     /// Reads up to and including `delimiter` into `token`, or up to the end of the text. Returns the offset of the token, or
@@ -38,10 +37,18 @@ impl<'a> Tokens<'a> {
 }
 
 /// The bytes of a file, in order.
-struct Bytes<'a> {
+pub(super) struct Bytes<'a> {
     file: &'a dyn ReadAt,
     at: u64,
     end: u64,
+}
+
+impl<'a> Bytes<'a> {
+    /// Begins at an offset of the file.
+    pub fn buffered(file: &'a dyn ReadAt, at: u64) -> Result<BufReader<Self>> {
+        let end = file.length()?;
+        Ok(BufReader::with_capacity(BUFFER, Self { file, at, end }))
+    }
 }
 
 impl Read for Bytes<'_> {

@@ -266,6 +266,9 @@ fn thin_delta_refused() {
         ),
         ("</diff>", "</diff><diff/>", "line 7: unexpected element <diff>"),
         ("<diff ", "<!-- --><diff ", "line 2: unknown element <!-->"),
+        ("<diff ", "<!DOCTYPE a [<!ENTITY b 'b'>]><diff ", "line 2: unknown element <!-->"),
+        ("<diff ", "<?xml version='1.0'?><diff ", "line 2: unknown element <?>"),
+        ("<diff ", "&b;<diff ", "line 2: text between elements"),
         ("<diff ", "\u{c}<diff ", "line 2: an unexpected character"),
         ("</superblock>", "</superblock>\u{c}", "line 9: an unexpected character"),
         ("<diff ", "x<diff ", "line 2: text between elements"),
@@ -282,6 +285,12 @@ fn thin_delta_refused() {
     }
     let long = THIN_DELTA.replace("uuid=\"\"", &format!("uuid=\"{}\"", "x".repeat(5000)));
     assert_refused(&long, "line 1: an element of more than 4096 bytes");
+    for start in ["<superblock a='", "<!-- ", "<![CDATA[", "<!DOCTYPE a [", "&", " "] {
+        let head = &b"<superblock data_block_size=\"128\">"[..];
+        let endless = head.chain(start.as_bytes()).chain(std::io::repeat(b' '));
+        let error = List::parse(endless, None).unwrap_err();
+        assert_eq!(error.to_string(), "line 1: an element of more than 4096 bytes", "{start}");
+    }
     let empty = r#"<superblock data_block_size="128"></superblock>"#;
     assert_refused(empty, "line 1: the list is cut");
 }

@@ -14,29 +14,51 @@
 //! With `--verbose`, these elements contain `<range begin="0" data_begin="0" length="2"/>`. Only what the program prints
 //! is read, not XML in general.
 
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use quick_xml::Error::{Io, Syntax};
+use quick_xml::events::{BytesEnd, BytesStart, Event};
 
 use super::ListError;
 use super::columns::number;
 use super::extents::{Extents, extent};
-use super::text::{MAX_TOKEN, Text, Token};
+use super::text::{MAX_TOKEN, Text};
 
 /// Reads the differences into `extents`.
 pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result<(), ListError> {
     let mut reader = Reader { extents, block_size: 0, open: Vec::new(), has_diff: false };
-    let (mut token, mut line) = (Vec::new(), 1);
+    let mut xml = quick_xml::Reader::from_reader(text.take(0));
+    xml.config_mut().check_end_names = false;
+    xml.config_mut().allow_unmatched_ends = true;
+    let (mut bytes, mut line) = (Vec::new(), 1);
     loop {
-        let found = text.read_token(b'>', &mut token)?;
-        line += token.iter().filter(|byte| **byte == b'\n').count() as u64;
-        let bytes = token.trim_ascii();
-        let added = match found {
-            Token::TooLong => Err(format!("an element of more than {MAX_TOKEN} bytes")),
-            _ if !token.iter().all(is_plain) => Err(UNEXPECTED.into()),
-            Token::Cut if bytes.is_empty() && reader.is_complete() => return Ok(()),
-            _ if reader.is_complete() => Err("text behind the end of the list".into()),
-            Token::Cut => Err("the list is cut".into()),
-            Token::Whole => reader.tag(bytes),
+        bytes.clear();
+        xml.get_mut().set_limit(MAX_TOKEN as u64);
+        let event = xml.read_event_into(&mut bytes);
+        let is_too_long = xml.get_ref().limit() == 0;
+        let is_complete = reader.is_complete();
+        let added = match event {
+            Err(Io(error)) => {
+                let error = Arc::into_inner(error).unwrap_or_else(|| io::ErrorKind::Other.into());
+                return Err(ListError::of_io(error));
+            }
+            _ if is_too_long => Err(format!("an element of more than {MAX_TOKEN} bytes")),
+            Err(Syntax(_)) => Err("the list is cut".into()),
+            Err(_) => Err(UNEXPECTED.into()),
+            Ok(event) if !event.as_bytes().iter().all(is_plain) => Err(UNEXPECTED.into()),
+            Ok(Event::Text(text)) if text.trim_ascii().is_empty() => Ok(()),
+            Ok(Event::Eof) if is_complete => return Ok(()),
+            Ok(Event::Eof) => Err("the list is cut".into()),
+            Ok(_) if is_complete => Err("text behind the end of the list".into()),
+            Ok(Event::Start(tag)) => reader.start(&tag, false),
+            Ok(Event::Empty(tag)) => reader.start(&tag, true),
+            Ok(Event::End(tag)) => reader.end(&tag),
+            Ok(Event::Text(_) | Event::GeneralRef(_)) => Err("text between elements".into()),
+            Ok(Event::Decl(_) | Event::PI(_)) => Err("unknown element <?>".into()),
+            Ok(_) => Err("unknown element <!-->".into()),
         };
+        line += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         added.map_err(|problem| ListError::at_line(line, &problem))?;
     }
 }
@@ -88,26 +110,18 @@ impl Reader<'_> {
         self.open.is_empty() && self.has_diff
     }
 
-    /// Reads a tag with its brackets.
-    fn tag(&mut self, tag: &[u8]) -> Result<(), String> {
-        let tag = std::str::from_utf8(tag).map_err(|_| UNEXPECTED)?;
-        let tag = tag.strip_prefix('<').and_then(|tag| tag.strip_suffix('>'));
-        let tag = tag.ok_or("text between elements")?;
-        if let Some(name) = tag.strip_prefix('/') {
-            let element = Element::of_name(name.trim_end());
-            return match self.open.pop() {
-                Some(open) if Some(open) == element => Ok(()),
-                _ => Err(format!("</{name}> ends no element")),
-            };
+    fn end(&mut self, tag: &BytesEnd<'_>) -> Result<(), String> {
+        let name = tag.name().0;
+        match self.open.pop() {
+            Some(open) if Some(open) == Element::of_name(name) => Ok(()),
+            _ => Err(format!("</{name}> ends no element")),
         }
-        let (tag, is_empty) = match tag.strip_suffix('/') {
-            Some(tag) => (tag, true),
-            None => (tag, false),
-        };
-        let (name, attributes) =
-            tag.split_once(|c: char| c.is_ascii_whitespace()).unwrap_or((tag, ""));
+    }
+
+    fn start(&mut self, tag: &BytesStart<'_>, is_empty: bool) -> Result<(), String> {
+        let name = tag.name().0;
         let element = Element::of_name(name).ok_or_else(|| format!("unknown element <{name}>"))?;
-        let attributes = attributes_of(attributes)?;
+        let attributes = attributes_of(tag.attributes_raw())?;
         let parent = self.open.last().copied();
         match (parent, element) {
             (None, Element::Superblock) if !is_empty => {

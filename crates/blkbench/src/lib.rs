@@ -24,6 +24,7 @@ mod noise;
 pub mod quality;
 pub mod report;
 mod stats;
+pub mod svg;
 pub mod text;
 
 pub use bench::{Amount, Bench, Conditions, Memory, Report, Row, Sample, Scenario};

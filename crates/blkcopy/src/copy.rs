@@ -4,7 +4,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use blkhash::{BlockDigests, BlockSize, Digest, Leaf, Parameters, Sink, SinkError};
-use blkimage::{Gather, Slice, Source};
+use blkimage::{Slice, Source};
 use blkmap::Map;
 use blksum::changes::Changes;
 use blksum::{Pass, Progress, Tee, Tuning};
@@ -222,7 +222,7 @@ impl<'a> Copy<'a> {
         destination.begin(Some(size), true)?;
         let old = (self.updates || self.zeros == Zeros::KeepIfZero).then_some(&old);
         let writer = Writer::new(&*destination, self.zeros, false, old, self.updates, progress);
-        let gather = Gather::new(source, extents.extents().iter().cloned());
+        let gather = Slice::of_ranges(source, extents.extents().iter().cloned());
         let gather = gather.expect("extents of the source, in order");
         let placed = Placed { writer: &writer, gather: &gather };
         let pass = Pass::new(self.parameters).tee(&placed);
@@ -294,7 +294,7 @@ impl Tee for Shifted<'_> {
 /// A tee for parts of a source.
 struct Placed<'a> {
     writer: &'a Writer<'a>,
-    gather: &'a Gather<&'a dyn Source>,
+    gather: &'a Slice<&'a dyn Source>,
 }
 
 impl Tee for Placed<'_> {
@@ -400,7 +400,7 @@ impl Written {
         let is_equal = match &only {
             None => whole.starts_with(&copied.digests),
             Some(extents) => {
-                let gather = Gather::new(&copy, extents.extents().iter().cloned());
+                let gather = Slice::of_ranges(&copy, extents.extents().iter().cloned());
                 let gather = gather.expect("extents of the copy, in order");
                 let found = blksum::checksums(&gather, parameters, tuning, progress);
                 found.map_err(Error::ReadBack)? == copied.digests

@@ -58,7 +58,6 @@ mod extent;
 #[cfg(feature = "compressed")]
 mod format_name;
 mod formats;
-mod gather;
 mod hint;
 mod holes;
 mod identity;
@@ -103,7 +102,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
 #[cfg(feature = "compressed")]
 pub use format_name::FormatName;
-pub use gather::Gather;
 pub use hint::Hint;
 pub use holes::Holes;
 pub use identity::{FileId, VolumeId};

@@ -4,7 +4,7 @@ use std::iter;
 use std::ops::Range;
 
 use blkhash::{BlockDigests, Run, Sink, SinkError};
-use blkimage::{Gather, Source};
+use blkimage::{Slice, Source};
 use blkmap::{Commit, Lookup, Map, Recovered};
 
 use super::{Sample, of_map, update::samples};
@@ -61,7 +61,7 @@ pub fn first_unlike(
         })
         .collect();
         let extents = parts.iter().map(|part| at(part.start)..at(part.end));
-        let gather = Gather::new(source, extents).expect("blocks of the image, in order");
+        let gather = Slice::of_ranges(source, extents).expect("blocks of the image, in order");
         let mut sink = Parts { lookup: Lookup::new(&map)?, parts: parts.into_iter().peekable() };
         match block_digests(&gather, &leaf, &mut sink, &tuning, progress) {
             Ok(()) => {}

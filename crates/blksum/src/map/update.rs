@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 use blkhash::{BlockDigests, BlockSize, Run, Sink, SinkError};
-use blkimage::{Gather, Source};
+use blkimage::{Slice, Source};
 use blkmap::{Commit, Lookup, Map, Output};
 
 use super::suspects::suspects;
@@ -114,7 +114,7 @@ pub fn update<O: Output + Send>(
     if base.commit().image_size() != source.size() || last.is_some_and(|last| plan.writes(last)) {
         update.set_padded_last(padded_last(source, &header.leaf(), header.block_size)?);
     }
-    let gather = Gather::new(source, plan.bytes(header.block_size, source.size()));
+    let gather = Slice::of_ranges(source, plan.bytes(header.block_size, source.size()));
     let gather = gather.expect("blocks of the image, in order");
     let tuning = tuning.with_default_limit(u64::MAX);
     let lookup = Lookup::new(base)?;

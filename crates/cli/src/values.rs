@@ -213,9 +213,27 @@ fn invalid(command: &Command, arg: Option<&Arg>, text: &str, reason: &str) -> cl
 /// Returns the name that `text` is most likely a misspelling of, if one is close enough.
 pub fn similar<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.to_ascii_lowercase().replace('_', "-");
-    let distance = |name| strsim::osa_distance(&text, name);
+    let distance = |name| distance(&text, name);
     let nearest = names.min_by_key(|name| distance(name))?;
     (distance(nearest) <= nearest.len().min(text.len()) / 3).then_some(nearest)
+}
+
+/// Returns the number of characters to insert, remove, change or swap with the next one to make `b` of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let [a, b] = [a, b].map(|text| text.chars().collect::<Vec<_>>());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, j) in (0..=a.len()).flat_map(|i| (0..=b.len()).map(move |j| (i, j))) {
+        rows[i][j] = match (i, j) {
+            (0, _) | (_, 0) => i + j,
+            _ => {
+                let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let is_swap = i > 1 && j > 1 && a[i - 2..i] == [b[j - 1], b[j - 2]];
+                let swapped = if is_swap { rows[i - 2][j - 2] + 1 } else { changed };
+                changed.min(swapped).min(rows[i - 1][j].min(rows[i][j - 1]) + 1)
+            }
+        };
+    }
+    rows[a.len()][b.len()]
 }
 
 /// Suggests the one of `names` that is similar to `name`, if any.

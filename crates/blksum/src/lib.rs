@@ -85,7 +85,6 @@ mod stream;
 mod sync;
 mod tag;
 mod tee;
-mod time;
 mod tuning;
 mod unreadable;
 pub mod verity;
@@ -104,7 +103,6 @@ pub use sides::{RelatedRun, Relation, Sides};
 pub use stream::stream_checksums;
 pub use tag::{ImageTag, Tag, UnknownTag};
 pub use tee::Tee;
-pub use time::utc;
 pub use tuning::{MAX_BUFFER, Tuning};
 pub use unreadable::{Retries, Unreadable};
 

@@ -24,6 +24,7 @@ mod mounts;
 mod posix;
 mod signal;
 mod stamps;
+mod time;
 mod uses;
 mod volume;
 
@@ -72,5 +73,6 @@ pub use self::system::{
     stamp, stamp_clock, stamp_of, unlock_byte, uses_of, volume_extents, volume_of, widen_pipe,
     wipe_on_fork, write_out, write_zeros, writer_of_file,
 };
+pub use self::time::{now, utc};
 pub use self::uses::Uses;
 pub use self::volume::{Reply, Volume, VolumeExtent};

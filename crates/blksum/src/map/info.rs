@@ -11,8 +11,6 @@ use blkimage::{Format, Image, Member, Source, member_name, split_member};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map as Object, Value};
 
-use crate::time;
-
 /// The info of a map. Fields of other programs are kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -181,7 +179,7 @@ impl Info {
     /// Describes a map that is made now.
     pub fn new(made: Made) -> Self {
         Self {
-            created: time::now(),
+            created: blksys::now(),
             program: concat!("blkhash ", env!("CARGO_PKG_VERSION")).to_owned(),
             made: Some(made),
             ..Self::default()

@@ -124,7 +124,7 @@ impl<'a> SnapshotObject<'a> {
         Self {
             id: Name::of("id", Some(OsStr::from_bytes(&snapshot.id))),
             name: Name::new(OsStr::from_bytes(&snapshot.name)),
-            created: blksum::utc(snapshot.created),
+            created: blksys::utc(snapshot.created),
             virtual_size: snapshot.virtual_size,
             vm_state_size: snapshot.vm_state_size,
         }
@@ -203,7 +203,7 @@ fn snapshot_row(snapshot: &Snapshot) -> [String; 4] {
     };
     [
         quote::name(&snapshot.id),
-        blksum::utc(snapshot.created),
+        blksys::utc(snapshot.created),
         Bytes(snapshot.virtual_size).to_string(),
         quote::name(&snapshot.name) + &memory,
     ]

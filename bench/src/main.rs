@@ -6,7 +6,7 @@ mod contestants;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use blkbench::{Amount, Bench, Contestant, Memory, Scenario, Work, report};
+use blkbench::{Bench, Contestant, Work, report};
 use blkhash::{Algorithm, Digester, Implementation, Status, implementations};
 use clap::{Parser, ValueEnum};
 
@@ -38,16 +38,12 @@ fn main() -> ExitCode {
     }
     field.retain(|contestant| contestant.is_shown || contestant.is_reference);
 
-    let bench = Bench {
-        block_size: arguments.block_size,
-        batch: BATCH,
-        scenarios: vec![Scenario { threads: 1, memory: Memory::Hot }],
-        amount: Amount::Time(Duration::from_millis(arguments.time)),
-    };
+    let time = Duration::from_millis(arguments.time);
+    let bench = Bench::hot(arguments.block_size, BATCH, time);
     let mut measured = bench.run(&field, |_| ());
     measured.conditions.notes.extend(notes);
     match arguments.layout {
-        Layout::Table => print!("{}", report::docs(&measured)),
+        Layout::Table => print!("{}", report::docs(&measured, usize::MAX)),
         Layout::Json => print!("{}", report::json(&measured)),
         Layout::Csv => print!("{}", report::csv(&measured)),
         Layout::Svg => print!("{}", report::svg(&measured)),

@@ -133,6 +133,12 @@ impl Bench {
     /// Number of samples of each row, if there are enough blocks.
     pub const REPETITIONS: usize = 10;
 
+    /// Returns the parameters of a run on one thread, with blocks in the cache.
+    pub fn hot(block_size: usize, batch: usize, time: Duration) -> Self {
+        let scenarios = vec![Scenario { threads: 1, memory: Memory::Hot }];
+        Self { block_size, batch, scenarios, amount: Amount::Time(time) }
+    }
+
     /// Measures `contestants`, and calls `progress` with the part that is done, from 0 to 1.
     pub fn run(&self, contestants: &[Contestant], mut progress: impl FnMut(f64)) -> Report {
         let machine = Machine::this();

@@ -1,27 +1,18 @@
 //! Tables of text.
 
-/// Alignment of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
-    /// For words.
-    Left,
-    /// For numbers.
-    Right,
-}
-
-/// Formats rows under the heads of columns. Each column is as wide as its widest cell, and lines
-/// have no trailing spaces.
-pub fn table(heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
+/// Formats rows under the heads of columns. A head that begins with `>`, which is not shown, is that of numbers: its
+/// column is aligned to the right. Each column is as wide as its widest cell, and lines have no trailing spaces.
+pub fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     let widths = widths(heads, rows);
     let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
-    let head: Vec<String> = heads.iter().map(|(head, _)| (*head).to_owned()).collect();
+    let names: Vec<String> = heads.iter().map(|head| name(head).to_owned()).collect();
     let mut text = String::new();
-    for row in [&head, &rule].into_iter().chain(rows) {
-        let cells =
-            row.iter().zip(&widths).zip(heads).map(|((cell, &width), (_, align))| match align {
-                Align::Left => format!("{cell:<width$}"),
-                Align::Right => format!("{cell:>width$}"),
-            });
+    for row in [&names, &rule].into_iter().chain(rows) {
+        let cells = row.iter().zip(&widths).zip(heads);
+        let cells = cells.map(|((cell, &width), head)| match is_right(head) {
+            false => format!("{cell:<width$}"),
+            true => format!("{cell:>width$}"),
+        });
         let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
         text += line.trim_end();
         text.push('\n');
@@ -32,27 +23,21 @@ pub fn table(heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
 /// [`table`] with lines of at most `width` characters. Leaves out the columns in `spare`, in this order, until the others
 /// fit, and then cuts the cells of the last column. A last column of words that is spare is cut first, as long as its
 /// head fits.
-pub fn table_within(
-    width: usize,
-    spare: &[&str],
-    heads: &[(&str, Align)],
-    rows: &[Vec<String>],
-) -> String {
+pub fn table_within(width: usize, spare: &[&str], heads: &[&str], rows: &[Vec<String>]) -> String {
     let (mut heads, mut rows) = (heads.to_vec(), rows.to_vec());
     let mut next = spare.iter();
     let left = loop {
         let widths = widths(&heads, &rows);
         let (last, others) = widths.split_last().expect("a table has columns");
         let left = width.saturating_sub(others.iter().map(|width| width + GAP).sum());
-        let needed = match heads[others.len()] {
-            (head, Align::Left) if spare.contains(&head) => head.chars().count(),
-            _ => *last,
-        };
+        let head = heads[others.len()];
+        let is_cut = !is_right(head) && spare.contains(&head);
+        let needed = if is_cut { head.chars().count() } else { *last };
         if needed <= left {
             break left;
         }
         let Some(name) = next.next() else { break left };
-        if let Some(column) = heads.iter().position(|(head, _)| head == name) {
+        if let Some(column) = heads.iter().position(|head| self::name(head) == *name) {
             heads.remove(column);
             rows.iter_mut().for_each(|row| drop(row.remove(column)));
         }
@@ -64,12 +49,21 @@ pub fn table_within(
 }
 
 /// Returns the width of each column, which is that of its widest cell.
-fn widths(heads: &[(&str, Align)], rows: &[Vec<String>]) -> Vec<usize> {
+fn widths(heads: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([heads[column].0.chars().count()]).max().unwrap_or(0)
+        cells.chain([name(heads[column]).chars().count()]).max().unwrap_or(0)
     };
     (0..heads.len()).map(width).collect()
+}
+
+fn is_right(head: &str) -> bool {
+    head.starts_with('>')
+}
+
+/// Returns a head as it is shown.
+fn name(head: &str) -> &str {
+    head.strip_prefix('>').unwrap_or(head)
 }
 
 /// Cuts `text` to `width` characters, behind a comma if it has one, and shows that something is
@@ -135,7 +129,7 @@ mod tests {
 
     #[test]
     fn tables() {
-        let heads = [("Name", Align::Left), ("N", Align::Right), ("Note", Align::Left)];
+        let heads = ["Name", ">N", "Note"];
         let rows = [
             vec!["a".into(), "100".into(), "x".into()],
             vec!["größer".into(), "7".into(), String::new()],
@@ -151,7 +145,7 @@ größer    7
 
     #[test]
     fn tables_within_a_width() {
-        let heads = [("Name", Align::Left), ("Used by", Align::Left)];
+        let heads = ["Name", "Used by"];
         let rows = [
             vec!["sha256".into(), "btrfs, ZFS, dm-verity".into()],
             vec!["sha1".into(), "a-name-without-commas".into()],

@@ -3,7 +3,7 @@
 use super::{MARK, batches, header, scenario, sections};
 use crate::bench::Report;
 use crate::clock::SHORT_TICKS;
-use crate::text::{self, Align, number};
+use crate::text::{self, number};
 
 /// The report as one such table for each scenario, the fastest first. Behind the spread of noisy rows is a [`MARK`].
 ///
@@ -13,21 +13,19 @@ pub fn docs(report: &Report, width: usize) -> String {
     let conditions = &report.conditions;
     let mut out = header(report, 10);
     let size = text::size(conditions.block_size as u64).replace(' ', "");
-    let ticks = format!("{SHORT_TICKS}/{size}");
+    let ticks = format!(">{SHORT_TICKS}/{size}");
     let has_cycles = conditions.core_cycles_missing.is_none();
     for (circumstances, rows) in sections(report) {
         out += &format!("\n{}, {}\n", batches(conditions), scenario(circumstances));
         if has_cycles {
-            out += &format!("{CORE_CYCLES}: core cycles for a block, from perf events\n");
+            out += "Core: core cycles for a block, from perf events\n";
         }
         out.push('\n');
-        let mut heads = vec![("Digest", Align::Left), (ticks.as_str(), Align::Right)];
+        let mut heads = vec!["Digest", ticks.as_str()];
         if has_cycles {
-            heads.push((CORE_CYCLES, Align::Right));
+            heads.push(">Core");
         }
-        let others = [("Ratio", Align::Right), ("MiB/s", Align::Right), (SPREAD, Align::Right)];
-        heads.extend(others);
-        heads.push(("Implementation", Align::Left));
+        heads.extend([">Ratio", ">MiB/s", ">± % ", "Implementation"]);
         let mut rows: Vec<_> = rows.iter().collect();
         rows.sort_by(|a, b| a.ticks.median.total_cmp(&b.ticks.median));
         let rows: Vec<Vec<String>> = rows
@@ -55,11 +53,5 @@ pub fn docs(report: &Report, width: usize) -> String {
     out
 }
 
-/// The head of the column of spreads, with a place for [`MARK`].
-const SPREAD: &str = "± % ";
-
 /// Columns that narrow tables leave out. The implementation has the name of its digest.
-const SPARE: [&str; 5] = [SPREAD, "Ratio", "Digest", CORE_CYCLES, "MiB/s"];
-
-/// The head of the column of core cycles.
-const CORE_CYCLES: &str = "Core";
+const SPARE: [&str; 5] = ["± % ", "Ratio", "Digest", "Core", "MiB/s"];

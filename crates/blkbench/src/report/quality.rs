@@ -2,7 +2,7 @@
 
 use super::WIDTH;
 use crate::quality::{BLOCK, Quality};
-use crate::text::{self, Align, number};
+use crate::text::{self, number};
 
 /// Formats a table for each property.
 pub fn quality(found: &[Quality]) -> String {
@@ -31,8 +31,8 @@ fn avalanche(first: &Quality, found: &[Quality]) -> String {
         let shares = shares.map(|share| format!("{:.2} %", 100.0 * share));
         [quality.algorithm.to_owned(), quality.bits.to_string()].into_iter().chain(shares).collect()
     });
-    let heads = ["Digest", "Bits", "Bits that flip", "Worst bias", "For one bit", "By chance"];
-    section(&title, &heads, "LRRRRR", &rows.collect::<Vec<_>>())
+    let heads = ["Digest", ">Bits", ">Bits that flip", ">Worst bias", ">For one bit", ">By chance"];
+    section(&title, &heads, &rows.collect::<Vec<_>>())
 }
 
 fn detection(found: &[Quality]) -> String {
@@ -56,7 +56,7 @@ fn detection(found: &[Quality]) -> String {
             row(errors, "-".into(), "1 pattern".into());
         }
     }
-    section(title, &["Digest", "Errors", "Tried", "Undetected"], "LLRR", &rows)
+    section(title, &["Digest", "Errors", ">Tried", ">Undetected"], &rows)
 }
 
 fn collisions(first: &Quality, found: &[Quality]) -> String {
@@ -69,7 +69,7 @@ fn collisions(first: &Quality, found: &[Quality]) -> String {
         let counted = &quality.collisions;
         vec![quality.algorithm.to_owned(), counted.low.to_string(), counted.high.to_string()]
     });
-    section(&title, &["Digest", "Low 32 bits", "High 32 bits"], "LRR", &rows.collect::<Vec<_>>())
+    section(&title, &["Digest", ">Low 32 bits", ">High 32 bits"], &rows.collect::<Vec<_>>())
 }
 
 fn forgery(found: &[Quality]) -> String {
@@ -87,15 +87,13 @@ fn forgery(found: &[Quality]) -> String {
         };
         [quality.algorithm.to_owned()].into_iter().chain(cells).collect()
     });
-    let heads = ["Digest", "Bytes", "Microseconds", "In a second", "How"];
-    section(title, &heads, "LRRRL", &rows.collect::<Vec<_>>())
+    let heads = ["Digest", ">Bytes", ">Microseconds", ">In a second", "How"];
+    section(title, &heads, &rows.collect::<Vec<_>>())
 }
 
-/// Formats a table below a paragraph that explains it. `sides` has a letter for each column, L for left or R for right.
-fn section(title: &str, heads: &[&str], sides: &str, rows: &[Vec<String>]) -> String {
-    let align = sides.chars().map(|side| if side == 'L' { Align::Left } else { Align::Right });
-    let heads: Vec<(&str, Align)> = heads.iter().copied().zip(align).collect();
-    format!("\n{}\n\n{}", text::wrapped(title, 0, WIDTH), text::table(&heads, rows))
+/// Formats a table below a paragraph that explains it.
+fn section(title: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
+    format!("\n{}\n\n{}", text::wrapped(title, 0, WIDTH), text::table(heads, rows))
 }
 
 /// <https://github.com/Cyan4973/xxHash>: "non-cryptographic hash algorithm".

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blkbench::{Amount, Bench, Memory, Report, Row, Scenario};
+use blkbench::{Bench, Report, Row};
 use blkhash::{Algorithm, Status, implementations};
 
 use crate::blkhash::bench::recommendation::{Recommendation, recommendations};
@@ -22,12 +22,8 @@ impl Measured {
         let usable =
             all.filter(|known| known.status == Status::Ready && known.algorithm != Algorithm::Null);
         let contestants: Vec<_> = usable.map(|known| bench::implementation(*known)).collect();
-        let bench = Bench {
-            block_size: DEFAULT_BLOCK_SIZE,
-            batch: DEFAULT_BATCH,
-            scenarios: vec![Scenario { threads: 1, memory: Memory::Hot }],
-            amount: Amount::Time(TIME / contestants.len().max(1) as u32),
-        };
+        let time = TIME / contestants.len().max(1) as u32;
+        let bench = Bench::hot(DEFAULT_BLOCK_SIZE, DEFAULT_BATCH, time);
         let report = bench.run(&contestants, |_| {});
         let choices = recommendations(&report.rows, DEFAULT_BATCH);
         Self { report, choices }

@@ -5,7 +5,7 @@ mod measure;
 mod trivia;
 
 use blkbench::report::WIDTH;
-use blkbench::text::{self, Align};
+use blkbench::text;
 use blkhash::{Algorithm, Digester, Status, implementations};
 use serde::Serialize;
 
@@ -87,13 +87,13 @@ fn table(
         }
     };
     let mut heads = vec![
-        ("Algorithm", Align::Left),
-        ("Bits", Align::Right),
-        ("Strength", Align::Left),
-        ("FIPS", Align::Left),
-        ("Implementation", Align::Left),
-        ("MiB/s", Align::Right),
-        (if drivers.is_some() { "Kernel driver" } else { "Used by" }, Align::Left),
+        "Algorithm",
+        ">Bits",
+        "Strength",
+        "FIPS",
+        "Implementation",
+        ">MiB/s",
+        if drivers.is_some() { "Kernel driver" } else { "Used by" },
     ];
     let mut rows: Vec<Vec<String>> = algorithms
         .iter()

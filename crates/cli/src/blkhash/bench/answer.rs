@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use blkbench::text::{self, Align};
-use blkbench::{Amount, Bench, Memory, Scenario};
+use blkbench::Bench;
+use blkbench::text;
 use blkhash::{Algorithm, BlockSize, Construction, Digester, Parameters, Strength};
 use blkimage::{Format, OpenOptions};
 use blksum::{Progress, Tuning};
 
 use super::contestants::implementation;
 use super::file_system::{self, is_hard};
+use super::tools::content;
 use crate::blkhash::kernel;
 use crate::json::{self, record};
 
@@ -72,7 +73,7 @@ impl Answers {
         if rows.is_empty() {
             return String::new();
         }
-        let heads = ["Fastest for", "Errors", "Forgery", "How"].map(|head| (head, Align::Left));
+        let heads = ["Fastest for", "Errors", "Forgery", "How"];
         let answer = |is_hard| {
             let one = |it: &Use| Some(format!("{} {}", it.name, it.fastest(is_hard)?.name));
             uses().filter_map(one).collect::<Vec<_>>().join(", ")
@@ -121,13 +122,7 @@ fn files(algorithms: &[Algorithm], time: Duration) -> Vec<Candidate> {
         .iter()
         .map(|algorithm| implementation(*Digester::new(*algorithm).implementation_for(1)))
         .collect();
-    let bench = Bench {
-        block_size: STREAM,
-        batch: 1,
-        scenarios: vec![Scenario { threads: 1, memory: Memory::Hot }],
-        amount: Amount::Time(time),
-    };
-    let rows = bench.run(&contestants, |_| {}).rows;
+    let rows = Bench::hot(STREAM, 1, time).run(&contestants, |_| {}).rows;
     let speed = |(algorithm, row): (&Algorithm, blkbench::Row)| {
         Some(candidate(*algorithm, row.speed?.median))
     };
@@ -136,11 +131,7 @@ fn files(algorithms: &[Algorithm], time: Duration) -> Vec<Candidate> {
 
 /// Hashes an image in memory with the pipeline of blksum.
 fn images(algorithms: &[Algorithm], threads: usize) -> Vec<Candidate> {
-    // Content without zero blocks.
-    let content: Vec<u8> = (0..IMAGE as u64 / 8)
-        .flat_map(|word| (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).to_le_bytes())
-        .collect();
-    let memory = Box::new(blkimage::Memory(content));
+    let memory = Box::new(blkimage::Memory(content(IMAGE)));
     let Ok(image) = OpenOptions::new().format(Format::Raw).open_storage(memory, "memory") else {
         return Vec::new();
     };

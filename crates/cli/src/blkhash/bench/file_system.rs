@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blkbench::{Amount, Bench, Memory, Row, Scenario};
+use blkbench::{Bench, Row};
 use blkbtrfs::ChecksumType;
 use blkhash::Strength;
 
@@ -38,13 +38,7 @@ pub fn measure(drivers: &[Driver], time: Duration) -> Vec<InKernel> {
             Like::Table => table(),
         })
         .collect();
-    let bench = Bench {
-        block_size: SECTOR,
-        batch: 1,
-        scenarios: vec![Scenario { threads: 1, memory: Memory::Hot }],
-        amount: Amount::Time(time),
-    };
-    let mut rows = bench.run(&contestants, |_| {}).rows.into_iter();
+    let mut rows = Bench::hot(SECTOR, 1, time).run(&contestants, |_| {}).rows.into_iter();
     let all = used.into_iter().zip(like);
     all.map(|((kind, driver), like)| InKernel {
         kind,

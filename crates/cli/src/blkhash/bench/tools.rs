@@ -4,14 +4,14 @@
 //! input (a file in memory), which a program reads. The file is named, so a program may map it or use several threads. It was
 //! just written, so it is in the page cache. The best of several runs counts.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use blkbench::report::WIDTH;
-use blkbench::text::{self, Align};
+use blkbench::text;
 use blkhash::{Algorithm, Digester};
 
 use crate::json::{self, record};
@@ -53,17 +53,16 @@ impl Tools {
     ///
     /// Fails if the data cannot be written.
     pub fn measure(algorithms: &[Algorithm]) -> io::Result<Self> {
-        let content: Vec<u8> = (0..SIZE as u64 / 8)
-            .flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
-            .collect();
+        let content = content(SIZE);
         let mut memory = blksys::memory_file("blkhash bench")?;
         memory.write_all(&content)?;
-        let path = std::env::temp_dir().join(format!("blkhash-bench-{}", std::process::id()));
-        let file = TemporaryFile::new(path, &content)?;
+        let mut file = tempfile::Builder::new().prefix("blkhash-bench-").tempfile()?;
+        file.write_all(&content)?;
+        let path = file.path().to_owned();
         let blksum = std::env::current_exe()?.with_file_name("blksum");
         let tools = TOOLS.iter().filter(|tool| algorithms.contains(&tool.algorithm));
-        let rows = tools.map(|tool| Row::measure(tool, &content, &memory, &file.path, &blksum));
-        Ok(Self { rows: rows.collect(), path: file.path.clone() })
+        let rows = tools.map(|tool| Row::measure(tool, &content, &memory, &path, &blksum));
+        Ok(Self { rows: rows.collect(), path })
     }
 
     /// Returns what went wrong, a line for each program with another value or an error.
@@ -76,14 +75,7 @@ impl Tools {
 
     /// Returns a table, the fastest program first.
     pub fn text(&self) -> String {
-        let heads = [
-            ("MiB/s", Align::Left),
-            ("memory", Align::Right),
-            ("file", Align::Right),
-            ("blksum -d", Align::Left),
-            ("memory", Align::Right),
-            ("file", Align::Right),
-        ];
+        let heads = ["MiB/s", ">memory", ">file", "blksum -d", ">memory", ">file"];
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         let speed = |row: &Row| row.theirs.as_ref().map_or(0.0, |[memory, _]| *memory);
         rows.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
@@ -228,25 +220,10 @@ fn first_line(text: &str) -> String {
     crate::quote::printable(&line.chars().take(MAX_LINE).collect::<String>())
 }
 
-/// A file that is removed at the end.
-struct TemporaryFile {
-    path: PathBuf,
-}
-
-impl TemporaryFile {
-    fn new(path: PathBuf, content: &[u8]) -> io::Result<Self> {
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        let created = Self { path };
-        file.write_all(content)?;
-        Ok(created)
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        // A file that is left is harmless, and its name was printed.
-        let _ = fs::remove_file(&self.path);
-    }
+/// Returns data without a block of zeros. `size` is a multiple of 8.
+pub fn content(size: usize) -> Vec<u8> {
+    let words = 0..size as u64 / 8;
+    words.flat_map(|word| (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).to_le_bytes()).collect()
 }
 
 /// Returns the CRC of POSIX, which blksum does not offer.

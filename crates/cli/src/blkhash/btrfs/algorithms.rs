@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use blkbench::report::WIDTH;
-use blkbench::text::{self, Align};
-use blkbench::{Amount, Bench, Memory, Row, Scenario};
+use blkbench::text;
+use blkbench::{Bench, Row};
 use blkbtrfs::ChecksumType;
 use blkhash::{Digester, Implementation};
 use serde::Serialize;
@@ -47,12 +47,7 @@ fn measure(drivers: &[Driver], time: Duration) -> Vec<Line> {
         contestant.is_reference = kind == ChecksumType::Crc32c;
         contestant
     });
-    let bench = Bench {
-        block_size: DEFAULT_BLOCK_SIZE,
-        batch: DEFAULT_BATCH,
-        scenarios: vec![Scenario { threads: 1, memory: Memory::Hot }],
-        amount: Amount::Time(time),
-    };
+    let bench = Bench::hot(DEFAULT_BLOCK_SIZE, DEFAULT_BATCH, time);
     let rows = bench.run(&contestants, |_| {}).rows;
     let lines = file_system::measure(drivers, time).into_iter().zip(best).zip(rows);
     lines.map(|((kernel, (_, implementation)), row)| Line { kernel, implementation, row }).collect()
@@ -61,15 +56,7 @@ fn measure(drivers: &[Driver], time: Duration) -> Vec<Line> {
 /// Formats the table and what it means, for a terminal with this number of columns if there is one.
 fn table(lines: &[Line], data: Option<u64>, columns: Option<usize>) -> String {
     let width = columns.map_or(WIDTH, |columns| columns.min(WIDTH));
-    let heads = [
-        ("Checksum", Align::Left),
-        ("Bytes", Align::Right),
-        ("Forgery", Align::Left),
-        ("Kernel driver", Align::Left),
-        ("Kernel", Align::Right),
-        ("Verify", Align::Right),
-        ("Space", Align::Right),
-    ];
+    let heads = ["Checksum", ">Bytes", "Forgery", "Kernel driver", ">Kernel", ">Verify", ">Space"];
     let speed = |row: &Row| {
         let speed = row.speed.map_or("-".to_owned(), |speed| text::number(speed.median));
         format!("{speed}{}", bench::mark(&row.ticks))

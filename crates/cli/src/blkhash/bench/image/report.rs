@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use blkbench::Spread;
-use blkbench::text::{Align, number, size, table};
+use blkbench::text::{number, size, table};
 use blkimage::Format;
 use serde::Serialize;
 
@@ -110,11 +110,11 @@ pub fn text(report: &Report, longer: &str) -> String {
     threads.sort_unstable();
     threads.dedup();
     let most = threads.last().copied().unwrap_or(1);
-    let column = |count: usize| format!("{count} thread{}", if count == 1 { "" } else { "s" });
+    let column = |count: usize| format!(">{count} thread{}", if count == 1 { "" } else { "s" });
     let names: Vec<String> = threads.iter().map(|count| column(*count)).collect();
-    let mut heads = vec![("digest", Align::Left)];
-    heads.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
-    heads.push(("", Align::Left));
+    let mut heads = vec!["digest"];
+    heads.extend(names.iter().map(String::as_str));
+    heads.push("");
     let mut digests: Vec<&str> = Vec::new();
     for row in &report.rows {
         if !digests.contains(&row.digest) {

@@ -10,6 +10,8 @@ pub(super) struct Text<R> {
     head: Vec<u8>,
     /// Number of bytes that may still be read.
     left: u64,
+    /// Number of line breaks that were read through [`BufRead`].
+    breaks: u64,
 }
 
 /// Maximum length of a text in bytes. A record of EBS has 150.
@@ -26,12 +28,17 @@ impl<R: Read> Text<R> {
         let mut head = Vec::new();
         source.by_ref().take(HEAD).read_to_end(&mut head).map_err(ListError::Read)?;
         let source = BufReader::new(Cursor::new(head.clone()).chain(source));
-        Ok(Self { source, head, left: MAX_TEXT })
+        Ok(Self { source, head, left: MAX_TEXT, breaks: 0 })
     }
 
     /// Returns the first bytes of the text.
     pub fn head(&self) -> &[u8] {
         &self.head
+    }
+
+    /// Returns the number of the line that is read through [`BufRead`], from 1.
+    pub fn line(&self) -> u64 {
+        self.breaks + 1
     }
 
     /// Reads up to `end` into `token`. At the end of the text, `token` does not end with `end`.
@@ -59,8 +66,10 @@ pub(super) enum Token {
 
 impl<R: Read> Read for Text<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // A reader of JSON takes single bytes, and counts lines itself.
         let length = self.fill_buf()?.read(buffer)?;
-        self.consume(length);
+        self.left -= length as u64;
+        self.source.consume(length);
         Ok(length)
     }
 }
@@ -76,6 +85,8 @@ impl<R: Read> BufRead for Text<R> {
 
     fn consume(&mut self, length: usize) {
         self.left -= length as u64;
+        let read = &self.source.buffer()[..length];
+        self.breaks += read.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.source.consume(length);
     }
 }

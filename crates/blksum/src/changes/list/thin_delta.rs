@@ -31,7 +31,8 @@ pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result
     let mut xml = quick_xml::Reader::from_reader(text.take(0));
     xml.config_mut().check_end_names = false;
     xml.config_mut().allow_unmatched_ends = true;
-    let (mut bytes, mut line) = (Vec::new(), 1);
+    xml.config_mut().trim_text_start = true;
+    let mut bytes = Vec::new();
     loop {
         bytes.clear();
         xml.get_mut().set_limit(MAX_TOKEN as u64);
@@ -58,8 +59,7 @@ pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result
             Ok(Event::Decl(_) | Event::PI(_)) => Err("unknown element <?>".into()),
             Ok(_) => Err("unknown element <!-->".into()),
         };
-        line += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-        added.map_err(|problem| ListError::at_line(line, &problem))?;
+        added.map_err(|problem| ListError::at_line(xml.get_ref().get_ref().line(), &problem))?;
     }
 }
 

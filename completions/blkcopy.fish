@@ -24,7 +24,7 @@ complete -c blkcopy -s d -l digest -r -f -a 'null crc32 crc32c crc64 crc64nvme x
 complete -c blkcopy -l construction -r -f -d 'Construction of the checksum, as for blksum'
 complete -c blkcopy -l block-size -r -f -d 'Size of the blocks, a power of two from 512 to 64M'
 complete -c blkcopy -l partition -r -f -d 'Only partition N of the source'
-complete -c blkcopy -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg gzip xz zstd bzip2 lz4' -d 'Format or compression of the image'
+complete -c blkcopy -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg gzip xz zstd bzip2 lz4' -d 'Format or compression'
 complete -c blkcopy -l snapshot -r -f -d 'Internal snapshot to read, by name or id'
 complete -c blkcopy -l vpc-size -r -f -a 'auto geometry current' -d 'Size of vpc (vhd) images: auto (as in QEMU 10.0), geometry (cylinders x heads x sectors) or current (the size that the image states)'
 complete -c blkcopy -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'

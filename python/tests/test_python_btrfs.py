@@ -234,7 +234,7 @@ def test_errors(folder):
     for arguments in ({"threads": 0}, {"partition": 1}, {"follow": "all"}):
         with pytest.raises(ValueError):
             blkhash.btrfs_verify("fs", **arguments)
-    for arguments in ({"colour": "red"}, {"limit": "x"}):
+    for arguments in ({"colour": "blue"}, {"limit": "x"}):
         with pytest.raises(TypeError):
             blkhash.btrfs_verify("fs", **arguments)
     with pytest.raises(TypeError):

@@ -28,7 +28,6 @@ use crate::probe::Format;
 use crate::snapshot::Snapshot;
 use crate::source::Source;
 use crate::storage::HostFile;
-#[cfg(feature = "compressed")]
 use crate::storage::ReadMethod;
 use crate::storage::local::mapped::Lent;
 use crate::walk::{Walk, Walks};
@@ -62,7 +61,6 @@ impl Image {
     }
 
     /// Returns whether the file of the image is compressed as a whole, and is decompressed to read it.
-    #[cfg(feature = "compressed")]
     pub fn is_decompressed(&self) -> bool {
         let mut files = self.members.iter().flat_map(Member::files);
         files.any(|file| matches!(file.read_method(), ReadMethod::Decompressed(_)))

@@ -55,7 +55,6 @@ mod compression;
 mod entries;
 mod error;
 mod extent;
-#[cfg(feature = "compressed")]
 mod format_name;
 mod formats;
 mod hint;
@@ -100,7 +99,6 @@ pub use compressed::Decompressed;
 pub use compression::Compression;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
-#[cfg(feature = "compressed")]
 pub use format_name::FormatName;
 pub use hint::Hint;
 pub use holes::Holes;

@@ -174,7 +174,7 @@ table! {
         value: "FORMAT",
         topic: Topic::Images,
         kind: OptionKind::Format { is_file: true },
-        text: "Format or compression of the image",
+        text: "Format or compression",
         default: "as detected",
         set: |options, value| {
             let FormatName { format, compression } = value.parse()?;
@@ -189,7 +189,10 @@ table! {
         kind: OptionKind::Text,
         text: "Internal snapshot to read, by name or id",
         default: "",
-        set: |options, value| Ok(options.snapshot = Some(value.text()?)),
+        set: |options, value| {
+            options.snapshot = Some(value.text()?);
+            Ok(())
+        },
     }
     VpcSize {
         name: "vpc-size",
@@ -202,7 +205,10 @@ table! {
         ]),
         text: "Size of vpc (vhd) images",
         default: "auto",
-        set: |options, value| Ok(options.vpc_size = value.parse()?),
+        set: |options, value| {
+            options.vpc_size = value.parse()?;
+            Ok(())
+        },
     }
     #[cfg(feature = "qemu-nbd")]
     Secret {
@@ -212,7 +218,10 @@ table! {
         kind: OptionKind::Secret,
         text: "Secret that unlocks encrypted (luks) images",
         default: "",
-        set: |options, value| Ok(options.secret = Some(value.secret()?)),
+        set: |options, value| {
+            options.secret = Some(value.secret()?);
+            Ok(())
+        },
     }
     Follow {
         name: "follow",
@@ -225,7 +234,10 @@ table! {
         ]),
         text: "Files that an image may refer to",
         default: "beneath",
-        set: |options, value| Ok(options.follow = value.parse()?),
+        set: |options, value| {
+            options.follow = value.parse()?;
+            Ok(())
+        },
     }
     BackingFormat {
         name: "backing-format",
@@ -234,7 +246,10 @@ table! {
         kind: OptionKind::Format { is_file: false },
         text: "Format of backing files whose format is not recorded",
         default: "",
-        set: |options, value| Ok(options.backing_format = Some(value.parse()?)),
+        set: |options, value| {
+            options.backing_format = Some(value.parse()?);
+            Ok(())
+        },
     }
     ForceShare {
         name: "force-share",
@@ -243,7 +258,10 @@ table! {
         kind: OptionKind::Flag,
         text: "Read images that are in use",
         default: "",
-        set: |options, value| Ok(options.force_share = value.flag()?),
+        set: |options, value| {
+            options.force_share = value.flag()?;
+            Ok(())
+        },
     }
     #[cfg(feature = "nbd")]
     TlsCertificates {
@@ -253,7 +271,10 @@ table! {
         kind: OptionKind::Folder,
         text: "Folder of the certificates for nbds:// URIs",
         default: "that of libnbd",
-        set: |options, value| Ok(options.nbd.tls_certificates = Some(value.path()?)),
+        set: |options, value| {
+            options.nbd.tls_certificates = Some(value.path()?);
+            Ok(())
+        },
     }
     MaxZeros {
         name: "max-zeros",
@@ -262,7 +283,10 @@ table! {
         kind: OptionKind::Size,
         text: "Maximum size of zeros that an image does not store",
         default: "1T for formats that hide what is stored, otherwise no limit",
-        set: |options, value| Ok(options.max_zeros = Some(value.size()?)),
+        set: |options, value| {
+            options.max_zeros = Some(value.size()?);
+            Ok(())
+        },
     }
     #[cfg(feature = "compressed")]
     MaxMemory {
@@ -272,7 +296,10 @@ table! {
         kind: OptionKind::Size,
         text: "Maximum size of the dictionary or window of a compressed file",
         default: "256M",
-        set: |options, value| Ok(options.max_memory = Some(value.size()?)),
+        set: |options, value| {
+            options.max_memory = Some(value.size()?);
+            Ok(())
+        },
     }
     Cache {
         name: "cache",
@@ -285,7 +312,10 @@ table! {
         ]),
         text: "Read through the page cache",
         default: "auto",
-        set: |options, value| Ok(options.cache = value.parse()?),
+        set: |options, value| {
+            options.cache = value.parse()?;
+            Ok(())
+        },
     }
     Holes {
         name: "holes",
@@ -298,7 +328,10 @@ table! {
         ]),
         text: "How to treat holes in files",
         default: "trust",
-        set: |options, value| Ok(options.holes = value.parse()?),
+        set: |options, value| {
+            options.holes = value.parse()?;
+            Ok(())
+        },
     }
     #[cfg(feature = "qemu-nbd")]
     Reader {
@@ -308,7 +341,10 @@ table! {
         kind: OptionKind::Words(&[("auto", "natively if possible"), ("qemu", "by qemu-nbd, for comparisons")]),
         text: "How formats are read",
         default: "auto",
-        set: |options, value| Ok(options.reader = value.parse::<Reader>()?),
+        set: |options, value| {
+            options.reader = value.parse::<Reader>()?;
+            Ok(())
+        },
     }
     #[cfg(feature = "qemu-nbd")]
     NbdServer {
@@ -318,7 +354,10 @@ table! {
         kind: OptionKind::Program,
         text: "Program that reads formats that are not read natively",
         default: "qemu-nbd",
-        set: |options, value| Ok(options.nbd_server = Some(value.path()?)),
+        set: |options, value| {
+            options.nbd_server = Some(value.path()?);
+            Ok(())
+        },
     }
     #[cfg(feature = "nbd")]
     Timeout {
@@ -330,7 +369,8 @@ table! {
         default: "60",
         set: |options, value| {
             let given = value.duration()?;
-            Ok(options.nbd.timeout = Some(given).filter(|it| !it.is_zero()))
+            options.nbd.timeout = Some(given).filter(|it| !it.is_zero());
+            Ok(())
         },
     }
 }
@@ -522,12 +562,10 @@ mod tests {
 
     impl OpenOption {
         fn is_in_this_build(self) -> bool {
-            match self {
-                Self::Secret | Self::Reader | Self::NbdServer => cfg!(feature = "qemu-nbd"),
-                Self::TlsCertificates | Self::Timeout => cfg!(feature = "nbd"),
-                Self::MaxMemory => cfg!(feature = "compressed"),
-                _ => true,
-            }
+            let is_in = |feature: bool, options: &[Self]| feature || !options.contains(&self);
+            is_in(cfg!(feature = "qemu-nbd"), &[Self::Secret, Self::Reader, Self::NbdServer])
+                && is_in(cfg!(feature = "nbd"), &[Self::TlsCertificates, Self::Timeout])
+                && is_in(cfg!(feature = "compressed"), &[Self::MaxMemory])
         }
     }
 

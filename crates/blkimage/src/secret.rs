@@ -32,6 +32,7 @@ impl Secret {
         Self(bytes.into())
     }
 
+    #[cfg(feature = "qemu-nbd")]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }

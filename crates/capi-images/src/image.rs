@@ -43,7 +43,7 @@ impl Handle for Image {
 
 impl Opened {
     /// Opens an image. One that a child process serves lives no longer than this thread.
-    fn open(name: &OsStr, settings: Settings) -> Result<Self, Failure> {
+    fn open(name: &OsStr, settings: &Settings) -> Result<Self, Failure> {
         let part = settings.part()?;
         let options = settings.open();
         let image = options.open_location(Location::new(name));
@@ -67,7 +67,7 @@ impl Opened {
         let filled = Arc::clone(&slot);
         let (keeper, kept) = mpsc::channel::<()>();
         let thread = spawn(move || {
-            let opened = caught(|| Self::open(&name, settings));
+            let opened = caught(|| Self::open(&name, &settings));
             let is_served = opened.as_ref().is_ok_and(Self::is_served);
             filled.put(opened);
             if is_served {

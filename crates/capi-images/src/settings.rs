@@ -127,7 +127,7 @@ impl Settings {
     pub(crate) fn set_bytes(&mut self, name: &str, value: &[u8]) -> Result<(), Failure> {
         match (name, OpenOption::find(name)) {
             ("salt", _) => {
-                self.salt = Salt::try_from(value).map_err(|error| refused(name, error))?
+                self.salt = Salt::try_from(value).map_err(|error| refused(name, error))?;
             }
             ("key", _) => {
                 let key = Key::new(value.to_vec());

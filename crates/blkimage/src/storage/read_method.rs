@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-#[cfg(feature = "compressed")]
 use crate::compression::Compression;
 
 /// A method of reading the bytes of a file.
@@ -18,7 +17,6 @@ pub enum ReadMethod {
     /// From an NBD server.
     Nbd,
     /// By decompressing the file.
-    #[cfg(feature = "compressed")]
     Decompressed(Compression),
     /// From a storage of the caller's.
     Other,
@@ -32,7 +30,6 @@ impl ReadMethod {
             Self::ResidentPageCache => "resident-page-cache",
             Self::Direct => "direct",
             Self::Nbd => "nbd",
-            #[cfg(feature = "compressed")]
             Self::Decompressed(_) => "decompressed",
             Self::Other => "other",
         }
@@ -43,7 +40,6 @@ impl fmt::Display for ReadMethod {
     /// Completes the sentence "The file is read".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            #[cfg(feature = "compressed")]
             Self::Decompressed(compression) => {
                 return write!(f, "by decompressing it ({compression})");
             }

@@ -90,8 +90,7 @@ impl FileBytes {
         let Location::Path(path) = location else { return None };
         let is_whole = image.part().is_none() && options.snapshot.is_none();
         let image = image.image();
-        let is_decoded = options.compression.is_some() || image.is_decompressed();
-        let is_plain = image.format() == Format::Raw && !is_decoded;
+        let is_plain = image.format() == Format::Raw && !image.is_decompressed();
         let is_other = is_whole && !is_plain && path.is_file();
         is_other.then(|| Self { path: path.to_owned(), force_share: options.force_share })
     }

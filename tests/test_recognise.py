@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import subprocess
+import zipfile
 
 import images
 import pytest
@@ -207,6 +208,13 @@ def test_the_way_out(at, name):
     assert result.returncode == 0, (command, result)
     images.run("cmp", "copy", "disk.raw")
     os.unlink("copy")
+
+
+def test_the_way_has_the_whole_name(blksum, workdir):
+    with zipfile.ZipFile("a; b.zip", "w") as archive:
+        archive.writestr("disk.raw", bytes(4096))
+    result = blksum("a; b.zip")
+    assert b": unzip -p 'a; b.zip' NAME | blksum hashes it; -f raw reads the bytes of the file itself\n" in result.stderr, result
 
 
 def test_untrusted_files_are_not_decompressed(blksum, workdir):

@@ -6,8 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use blkbtrfs::{
-    Category, Device, FileSystems, Finding, Options, Owner, Part, Report, Subject, Unverified,
-    Verdict,
+    Category, Device, FileSystems, Finding, Options, Part, Report, Subject, Unverified, Verdict,
 };
 use blksum::Progress;
 use pyo3::exceptions::PyTypeError;
@@ -159,11 +158,8 @@ fn finding<'py>(
         Subject::Inode { inode, .. } => Some(inode),
         _ => None,
     };
-    let files = finding.owners.list.iter().flat_map(|owner| match owner {
-        Owner::File { paths, .. } => paths.as_slice(),
-        _ => &[],
-    });
-    let files = PyTuple::new(py, files.map(|path| OsStr::from_bytes(path)).collect::<Vec<_>>())?;
+    let files = finding.owners.paths().map(OsStr::from_bytes);
+    let files = PyTuple::new(py, files.collect::<Vec<_>>())?;
     // A tuple of Rust converts no more than 12 fields.
     let fields = [
         finding.category().name().into_pyobject(py)?.into_any(),

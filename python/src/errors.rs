@@ -88,7 +88,9 @@ fn of_image_advised(py: Python<'_>, error: &blkimage::Error, advice: &str) -> Py
 
 /// Returns which argument helps, behind a colon.
 pub fn advice(hint: Option<Hint>) -> String {
-    hint.map_or_else(String::new, |hint| format!(": {}", hint.describe(say, "FILE")))
+    hint.map_or_else(String::new, |hint| {
+        format!(": {}", hint.describe(say, |way| way.describe("FILE")))
+    })
 }
 
 /// Writes an argument.

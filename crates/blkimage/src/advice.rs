@@ -6,9 +6,13 @@ use crate::option_table::OpenOption;
 use crate::recognise::way::Way;
 
 impl Hint {
-    /// Describes what to do. `say` writes an option, with a value or by its name alone, as the users of a program do.
-    /// `file` is the name of the file, in the commands that [`Way::Pipe`] has.
-    pub fn describe(self, say: impl Fn(OpenOption, Option<&str>) -> String, file: &str) -> String {
+    /// Describes what to do. `say` writes an option, with a value or by its name alone, as the users of a program do. `describe`
+    /// describes how to get a disk out of the file, like [`Way::describe`].
+    pub fn describe(
+        self,
+        say: impl Fn(OpenOption, Option<&str>) -> String,
+        describe: impl Fn(Way) -> Option<String>,
+    ) -> String {
         use OpenOption::{BackingFormat, Follow, ForceShare, Format, Reader, Secret, VpcSize};
         let raw = |compression: Option<Compression>| match compression {
             None => format!("{} reads the bytes of the file itself", say(Format, Some("raw"))),
@@ -43,7 +47,7 @@ impl Hint {
                         let method = say(Format, Some(method.name()));
                         Some(format!("{method} reads its content"))
                     }
-                    way => way.describe(file),
+                    way => describe(way),
                 };
                 let bytes = raw(compression);
                 way.map_or_else(|| bytes.clone(), |way| format!("{way}; {bytes}"))

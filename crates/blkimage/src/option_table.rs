@@ -16,6 +16,7 @@ use crate::options::Reader;
 use crate::options::{Cache, Follow, OpenOptions, VpcSize};
 use crate::probe::Format;
 use crate::secret::Secret;
+use crate::unknown_name::one_of;
 
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -400,16 +401,7 @@ impl OpenOption {
             "" => quote(word),
             explanation => format!("{} ({explanation})", quote(word)),
         });
-        Some(join(&words.collect::<Vec<String>>()))
-    }
-}
-
-/// Formats a list as `a, b or c`.
-fn join(words: &[impl AsRef<str>]) -> String {
-    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-    match words.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-        _ => words.concat(),
+        Some(one_of(&words.collect::<Vec<String>>()))
     }
 }
 
@@ -420,17 +412,14 @@ impl OpenOptions {
     ///
     /// Fails if the option does not have such a value. The options are unchanged then.
     pub fn set(&mut self, option: OpenOption, value: OptionValue) -> Result<(), InvalidValue> {
-        let given = match &value {
-            OptionValue::Text(text) => text.escape_debug().to_string(),
-            _ => return option.set(self, value),
-        };
-        let names = match option.kind() {
-            OptionKind::Format { .. } => "a format, such as raw or qcow2".to_owned(),
-            _ => join(&option.words()),
-        };
-        option.set(self, value).map_err(|error| match names.as_str() {
-            "" => error,
-            names => InvalidValue(format!("must be {names}, not '{given}'")),
+        let OptionValue::Text(text) = value else { return option.set(self, value) };
+        option.set(self, OptionValue::Text(text.clone())).map_err(|error| {
+            let names = match option.kind() {
+                OptionKind::Format { .. } => "a format, such as raw or qcow2".to_owned(),
+                OptionKind::Words(_) => one_of(&option.words()),
+                _ => return error,
+            };
+            InvalidValue(format!("must be {names}, not '{}'", text.escape_debug()))
         })
     }
 

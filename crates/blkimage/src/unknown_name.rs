@@ -24,16 +24,23 @@ impl UnknownName {
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown {}", self.noun)?;
-        match self.known {
-            [others @ .., last] if f.alternate() => {
-                write!(f, ": use {} or {last}", others.join(", "))
-            }
-            _ => Ok(()),
+        match f.alternate() && !self.known.is_empty() {
+            true => write!(f, ": use {}", one_of(self.known)),
+            false => Ok(()),
         }
     }
 }
 
 impl std::error::Error for UnknownName {}
+
+/// Formats a list as `a, b or c`.
+pub(crate) fn one_of(words: &[impl AsRef<str>]) -> String {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => words.concat(),
+    }
+}
 
 /// Gives the values of an enum their names, which are of `noun`.
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use std::ptr;
 use std::slice;
 use std::sync::Arc;
 
-use blkbtrfs::{Category, Device, FileSystems, Owner, Part, Place, Report, Unverified, Verdict};
+use blkbtrfs::{Category, Device, FileSystems, Part, Place, Report, Unverified, Verdict};
 use blksum::Progress;
 
 use crate::boundary::{put, quiet, run};
@@ -100,10 +100,6 @@ impl Verified {
 
 impl Found {
     fn new(verdict: &Verdict, finding: &blkbtrfs::Finding) -> Self {
-        let files = finding.owners.list.iter().flat_map(|owner| match owner {
-            Owner::File { paths, .. } => paths.as_slice(),
-            _ => &[],
-        });
         Self {
             category: finding.category() as u32,
             subject: text(finding.subject.name()),
@@ -114,7 +110,7 @@ impl Found {
             length: finding.length,
             blocks: finding.blocks,
             mirrors: finding.mirrors,
-            files: files.map(|path| name(path)).collect(),
+            files: finding.owners.paths().map(name).collect(),
         }
     }
 

@@ -169,7 +169,7 @@ impl Failure {
 
 /// Describes which option helps.
 pub(crate) fn advice(hint: Hint) -> String {
-    hint.describe(say, "FILE")
+    hint.describe(say, |way| way.describe("FILE"))
 }
 
 /// Writes an option, as for `blksum_opts_set()`.

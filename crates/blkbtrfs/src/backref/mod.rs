@@ -36,6 +36,17 @@ pub struct Owners {
     pub problem: Option<String>,
 }
 
+impl Owners {
+    /// Returns the names of the files, from the top of the file system. One file may have several.
+    pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        let of_files = self.list.iter().filter_map(|owner| match owner {
+            Owner::File { paths, .. } => Some(paths),
+            _ => None,
+        });
+        of_files.flatten().map(Vec::as_slice)
+    }
+}
+
 /// A file or a tree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]

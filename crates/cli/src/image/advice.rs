@@ -79,34 +79,32 @@ pub fn of_error(error: &blkimage::Error) -> Option<Cow<'static, str>> {
 pub fn of_pass(error: &blksum::Error) -> Option<Cow<'static, str>> {
     match error {
         blksum::Error::Image(error) => of_error(error),
-        blksum::Error::Zeros { .. } => Some(Hint::MaxZeros.describe(say, "FILE").into()),
+        blksum::Error::Zeros { .. } => Some(of_hint(Hint::MaxZeros, OsStr::new("-")).into()),
         _ => None,
     }
 }
 
 /// Returns what to do about an error of writing to a server.
 pub fn of_io(error: &io::Error) -> Option<String> {
-    Hint::of_io(error).map(|hint| hint.describe(say, "FILE"))
+    Hint::of_io(error).map(|hint| of_hint(hint, OsStr::new("-")))
 }
 
 /// Returns what to do about the file `name`.
 fn of_hint(hint: Hint, name: &OsStr) -> String {
     let is_file = name != "-" && split_member(Path::new(name)).is_none();
     let file = if is_file { quote::name(name.as_encoded_bytes()) } else { "FILE".to_owned() };
-    let described = hint.describe(say, &file);
-    let verb = match messages::program() {
-        "blkcopy" => " | blkcopy - DESTINATION copies it",
-        "blksum" => " | blksum hashes it",
-        _ => return described,
-    };
     // These commands read what the other one writes.
-    match hint {
-        Hint::NoDisk { way: Way::Pipe(command), .. } => {
-            let way = format!("{}{verb}; ", command.replace("FILE", &file));
-            described.split_once("; ").map_or(way.clone(), |(_, bytes)| way + bytes)
+    let verb = match messages::program() {
+        "blkcopy" => Some("| blkcopy - DESTINATION copies it"),
+        "blksum" => Some("| blksum hashes it"),
+        _ => None,
+    };
+    hint.describe(say, |way| match (way, verb) {
+        (Way::Pipe(command), Some(verb)) => {
+            Some(format!("{} {verb}", command.replace("FILE", &file)))
         }
-        _ => described,
-    }
+        (way, _) => way.describe(&file),
+    })
 }
 
 const DENIED_PROGRAM: &str =

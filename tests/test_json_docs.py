@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from typing import NamedTuple
@@ -29,17 +30,33 @@ TYPES = {
     "null": type(None),
 }
 
-# The key that an object is told apart by from others of the same command; tables are in this order.
-KINDS = {
-    "blkhash bench --json": ("kind", ["run", "row", "tool", "fastest"]),
-    "blkhash bench image --json": ("digest", [None, ...]),
-    "blkhash btrfs verify --json": ("type", ["error", "summary"]),
-    "blkhash btrfs info --json": ("fsid", [..., None]),
-    "blkhash map show --json": ("type", ["map", "commit", "run"]),
-    "blkhash map verify --json": ("type", ["range", "summary"]),
-    "blkhash map diff --json": ("type", ["range", "summary"]),
-    "blkhash map audit --json": ("type", ["range", "summary"]),
-    "blkhash verity verify --json": ("type", ["error", "summary"]),
+# The key that an object is told apart by from others of the same command, and the table for each of its values: ... is any other
+# value, and None is no such key. Where there is one table, it is a name.
+DESCRIBED_BY = {
+    "blksum --json": ("error", {None: "checksum", ...: "no checksum"}),
+    "blksum --check --json": ("error", {None: "checksum", ...: "no checksum"}),
+    "blksum --expect --json": ("error", {None: "verdict", ...: "no checksum"}),
+    "blkhash algorithms --json": "algorithm",
+    "blkhash bench --json": ("kind", {it: it for it in ["run", "row", "tool", "fastest"]}),
+    "blkhash bench --quality --json": "quality",
+    "blkhash bench image --json": ("digest", {None: "measured image", ...: "measured digest"}),
+    "blkhash info --json": "image",
+    "blkhash btrfs verify --json": ("type", {"error": "finding", "summary": "verification"}),
+    "blkhash btrfs info --json": ("fsid", {None: "kernel", ...: "file system"}),
+    "blkhash btrfs algorithms --json": "btrfs checksum",
+    "blkhash map show --json": ("type", {"map": "map", "commit": "commit", "run": "pages"}),
+    "blkhash map history --json": "state",
+    "blkhash map verify --json": ("type", {"range": "difference", "summary": "comparison"}),
+    "blkhash map diff --json": ("type", {"range": "difference", "summary": "comparison"}),
+    "blkhash map update --json": "update",
+    "blkhash map audit --json": ("type", {"range": "difference", "summary": "audit"}),
+    "blkhash map changes --json": "extent",
+    "blkhash map bitmaps --json": "bitmap",
+    "blkhash map dups --json": "duplicates",
+    "blkhash verity digest --json": "verity digest",
+    "blkhash verity format --json": "hash file",
+    "blkhash verity verify --json": ("type", {"error": "verity error", "summary": "verity summary"}),
+    "blkcopy --json": ("error", {None: "copy", ...: "failed copy"}),
 }
 
 CATEGORIES = "Categories"
@@ -69,31 +86,29 @@ class Field(NamedTuple):
 
     types: list
     may_be_absent: bool
-    # The heading of the table that describes the objects in it, if that is another one.
+    # The table that describes the objects in it, if that is another one.
     link: str
 
 
-def tables(section):
-    """The fields of each table of fields, by name."""
-    found = []
-    for block in re.findall(r"^\| field .*\n\|[-|]+\n((?:\|.*\n)+)", section, re.MULTILINE):
-        fields = {}
-        for line in block.splitlines():
-            name, types, meaning, absent = [cell.strip() for cell in line.strip("|").split("|")]
-            name = name.strip("`")
-            assert meaning and name not in fields, line
-            types = types.split(" or ")
-            link = re.search(r"\[([\w ]+)\]\(#(names|spreads|sizes-of-vpc-images)\)", meaning, re.IGNORECASE)
-            is_linked = link and not {"object", "array"}.isdisjoint(types)
-            fields[name] = Field(types, bool(absent), link[2] if is_linked else None)
-        found.append(fields)
-    return found
+def table(text):
+    """The fields of a table, by name."""
+    fields = {}
+    for line in text.strip().splitlines()[2:]:
+        name, types, meaning, absent = [cell.strip() for cell in line.strip("|").split("|")]
+        name = name.strip("`")
+        assert meaning and name not in fields, line
+        types = types.split(" or ")
+        link = re.search(r"; see \[(.*)\]", meaning)
+        fields[name] = Field(types, bool(absent), link and LINKS[link[1]])
+    return fields
 
 
-LINKED = {
-    "names": tables(SECTIONS["Names"])[0],
-    "spreads": tables(SECTIONS["Spreads"])[0],
-    "sizes-of-vpc-images": tables(SECTIONS["Sizes of vpc images"])[0],
+# The tables that have headings of their own.
+LINKS = {"Names": "names", "Sizes of vpc images": "vpc sizes", "Chains": "chain", "Spreads": "spread"}
+
+TABLES = {
+    name: table(text)
+    for name, text in re.findall(r"<!-- ([a-z ]+): generated -->\n(.*?)<!-- end of \1 -->", TEXT, re.DOTALL)
 }
 
 
@@ -109,32 +124,42 @@ def objects(value, fields, path=""):
 
 
 def table_of(command, value):
-    """The number of the table that describes an object."""
-    key, kinds = KINDS.get(command, (None, [None]))
+    """The name of the table that describes an object."""
+    described = DESCRIBED_BY[command]
+    if isinstance(described, str):
+        return described
+    key, by_kind = described
     kind = value.get(key)
-    return kinds.index(kind) if kind in kinds else kinds.index(...)
+    return by_kind[kind if kind in by_kind else ...]
+
+
+def tables_of(command):
+    """The names of the tables of all objects of a command."""
+    described = DESCRIBED_BY[command]
+    return [described] if isinstance(described, str) else described[1].values()
 
 
 def check(command, lines):
-    """Fails where an object and its table differ; gives the fields that no object has."""
-    described = tables(SECTIONS[command])
-    linked = {field.link for fields in described for field in fields.values() if field.link}
-    unseen = [set(fields) for fields in described]
-    unseen_linked = {link: set(LINKED[link]) for link in linked}
+    """Fails where an object and its table differ; gives the fields that were seen, each with its table."""
+    seen = set()
     for line in lines:
         value = json.loads(line)
-        number = table_of(command, value)
-        fields = described[number]
-        for found in objects(value, fields):
-            unseen[number] -= check_fields(command, fields, found)
-            for name in found.keys() & fields.keys():
-                if link := fields[name].link:
-                    inner = found[name]
-                    for item in inner if isinstance(inner, list) else [inner] if inner else []:
-                        check_complete(command, LINKED[link], item)
-                        unseen_linked[link] -= check_fields(command, LINKED[link], item)
-        check_complete(command, fields, value)
-    return set().union(*unseen, *unseen_linked.values())
+        seen |= check_object(command, table_of(command, value), value)
+    return seen
+
+
+def check_object(command, name, value):
+    fields = TABLES[name]
+    seen = set()
+    for found in objects(value, fields):
+        seen |= {(name, row) for row in check_fields(command, fields, found)}
+        for field in found.keys() & fields.keys():
+            if link := fields[field].link:
+                inner = found[field]
+                for item in inner if isinstance(inner, list) else [inner] if inner else []:
+                    seen |= check_object(command, link, item)
+    check_complete(command, fields, value)
+    return seen
 
 
 def check_fields(command, fields, found):
@@ -152,6 +177,9 @@ def check_field(command, fields, name, value):
     assert row, f"{command} prints '{name}', which docs/json.md does not name"
     types = fields[row].types
     assert is_one_of(value, types), f"{command}: {name} is {value!r}, and not {types}"
+    if isinstance(value, list):
+        [items] = [it.removeprefix("array of ").removesuffix("s") for it in types if it.startswith("array of ")] or [None]
+        assert items is None or all(is_one_of(item, [items]) for item in value), f"{command}: {name} is {value!r}"
     return row
 
 
@@ -174,7 +202,7 @@ def is_one_of(value, names):
 
 
 def types_of(name):
-    types = TYPES[name]
+    types = TYPES[name.split(" of ")[0]]
     return types if isinstance(types, tuple) else (types,)
 
 
@@ -198,6 +226,10 @@ def blksum_runs():
     lines += run("blksum", "--json", "--verbose", "-d", "sha256", "-d", "xxh64", "large.img")
     for part in PARTS:
         lines += run("blksum", "--json", *part)
+        lines += run("blksum", "--json", *part[:-1], b"caf\xe9.missing", statuses=(1,))
+    blksum = shlex.quote(str(blksum_path()))
+    served = images.run("nbdkit", "-U", "-", "memory", "1M", "--run", f'{blksum} --json --verbose "$uri"')
+    lines += served.decode().splitlines()
     lines += run("blksum", "--json", "missing.img", statuses=(1,))
     return lines + run("blksum", "--json", stdin=b"x")
 
@@ -551,6 +583,7 @@ def copy_runs():
     lines = run("blkcopy", "--json", "disk.qcow2", "copy")
     lines += run("blkcopy", "--json", b"caf\xe9.raw", b"caf\xe9.copy")
     lines += run("blkcopy", "--json", "disk.qcow2", "copy", statuses=(2,))
+    lines += run("blkcopy", "--json", b"caf\xe9.missing", b"caf\xe9.new", statuses=(2,))
     return lines + run("blkcopy", "--json", "--force", "--verify=none", "disk.qcow2", "copy")
 
 
@@ -614,12 +647,32 @@ def test_every_command_has_a_section():
     assert listed == COMMANDS
 
 
-@pytest.mark.parametrize("command", RUNS)
-def test_fields(workdir, command):
-    unseen = check(command, RUNS[command]())
+# Commands that have a table in common print all of its fields together.
+TOGETHER = [
+    ["blksum --json", "blksum --check --json", "blksum --expect --json"],
+    ["blkhash map verify --json", "blkhash map diff --json", "blkhash map audit --json"],
+]
+ALONE = [[command] for command in RUNS if not any(command in commands for commands in TOGETHER)]
+
+
+@pytest.mark.parametrize("commands", TOGETHER + ALONE, ids=" ".join)
+def test_fields(workdir, commands):
+    seen = set()
+    for number, command in enumerate(commands):
+        os.mkdir(f"run{number}")
+        with contextlib.chdir(f"run{number}"):
+            seen |= check(command, RUNS[command]())
+    promised = {(name, field) for command in commands for name in tables_of(command) for field in TABLES[name]}
+    promised |= {(name, field) for name in {name for name, _ in seen} for field in TABLES[name]}
+    unseen = promised - seen
     if not measures():
-        unseen = {name for name in unseen if not name.startswith("measured[]")}
-    assert not unseen, f"{command} never prints {unseen}, which docs/json.md names"
+        unseen = {(name, field) for name, field in unseen if not field.startswith("measured[]")}
+    assert not unseen, f"{commands} never print {unseen}, which docs/json.md names"
+
+
+def test_every_table_is_of_a_command_or_linked():
+    of_commands = {name for command in DESCRIBED_BY for name in tables_of(command)}
+    assert of_commands | set(LINKS.values()) | {"progress"} == set(TABLES)
 
 
 @pytest.mark.parametrize("command", RUNS)
@@ -668,7 +721,9 @@ def test_a_field_that_is_not_named_fails():
         check("blksum --json", ['{"name": "a", "error": "b", "surprise": 1}'])
     with pytest.raises(AssertionError, match="name is 1, and not"):
         check("blksum --json", ['{"name": 1}'])
-    with pytest.raises(AssertionError, match="has no {'name'}"):
-        check("blksum --json", ["{}"])
+    with pytest.raises(AssertionError, match="has no {'length'}"):
+        check("blkhash map changes --json", ['{"type": "extent", "offset": 0}'])
     with pytest.raises(AssertionError, match="in another order"):
         check("blksum --json", ['{"error": "b", "name": "a"}'])
+    with pytest.raises(AssertionError, match="tried is"):
+        check("blksum --expect --json", ['{"name": "a", "tried": [1]}'])

@@ -4,14 +4,14 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use serde::Serialize;
+use blkrecord::record;
 
 use crate::clock;
 use crate::clock::{Elapsed, Start};
 use crate::contestant::Contestant;
 use crate::counter::{self, CoreCycles};
 use crate::input::{Buffer, Walk};
-use crate::machine::Machine;
+use crate::machine::{Machine, available_memory};
 use crate::stats::Spread;
 
 /// The parameters of a run.
@@ -37,7 +37,7 @@ pub enum Amount {
 }
 
 /// The circumstances of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scenario {
     /// Number of threads that do the same at the same time, each on its own blocks.
     pub threads: usize,
@@ -46,8 +46,7 @@ pub struct Scenario {
 }
 
 /// The place of blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// The same batch again and again. It is in the cache if it fits.
     Hot,
@@ -66,41 +65,41 @@ pub struct Report {
     pub rows: Vec<Row>,
 }
 
-/// The parameters and conditions of a run.
-#[derive(Clone, Debug, Serialize)]
-pub struct Conditions {
-    /// Length of a block in bytes.
-    pub block_size: usize,
-    /// Number of blocks at a time.
-    pub batch: usize,
-    /// Number of samples of each row.
-    pub repetitions: usize,
-    /// The unit of ticks, in words.
-    pub ticks: &'static str,
-    /// Measured number of ticks per nanosecond.
-    pub ticks_per_nanosecond: f64,
-    /// The reason that core cycles are missing; `None` if they are available.
-    pub core_cycles_missing: Option<String>,
-    /// Whether every thread stayed on its own processor.
-    pub pinned: bool,
-    /// Size of the buffer for cold blocks in bytes.
-    pub cold_buffer: Option<usize>,
-    /// Unusual conditions of this run, in words.
-    pub notes: Vec<String>,
+record! {
+    /// The parameters and conditions of a run.
+    #[derive(Clone, Debug)]
+    pub struct Conditions {
+        /// bytes of a block
+        pub block_size: usize,
+        /// blocks that an implementation gets at a time
+        pub batch: usize,
+        /// samples of each row
+        pub repetitions: usize,
+        /// what a tick is: `cycles of the time stamp counter` or `nanoseconds`
+        pub ticks: &'static str,
+        /// the rate of ticks, as measured
+        pub ticks_per_nanosecond: f64,
+        /// why there are no core cycles; null if there are
+        pub core_cycles_missing: Option<String>,
+        /// whether every thread stayed on a processor of its own
+        pub pinned: bool,
+        /// bytes of the buffer that blocks come from with `--cold`; null without
+        pub cold_buffer: Option<usize>,
+        /// what is unusual about the run
+        pub notes: Vec<String>,
+    }
 }
 
 /// The figures of a contestant in a scenario.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Row {
     /// The name of what is computed.
     pub group: String,
     /// The name of the contestant.
     pub name: String,
     /// The name of the contestant in other layouts.
-    #[serde(skip)]
     pub row_name: Option<String>,
     /// The scenario.
-    #[serde(flatten)]
     pub scenario: Scenario,
     /// Total number of blocks.
     pub blocks: u64,
@@ -116,17 +115,19 @@ pub struct Row {
     pub samples: Vec<Sample>,
 }
 
-/// One measurement.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Sample {
-    /// Number of blocks on all threads.
-    pub blocks: u64,
-    /// Ticks, summed over all threads.
-    pub ticks: u64,
-    /// Core cycles, summed over all threads.
-    pub core_cycles: Option<u64>,
-    /// Time from the common start of the threads to the end of the last one.
-    pub nanoseconds: u64,
+record! {
+    /// One measurement.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Sample {
+        /// blocks on all threads
+        pub blocks: u64,
+        /// ticks, the sum of all threads
+        pub ticks: u64,
+        /// core cycles, the sum of all threads
+        pub core_cycles: Option<u64>,
+        /// from the common start of the threads to the end of the last one
+        pub nanoseconds: u64,
+    }
 }
 
 impl Bench {
@@ -382,7 +383,7 @@ impl<'a> Run<'a> {
 fn cold_size(machine: &Machine, at_least: usize) -> (usize, Option<String>) {
     let cache = machine.last_level_cache;
     let wanted = cache.map_or(MAX_COLD, |cache| 2 * cache).max(MIN_COLD);
-    let memory = machine.available_memory.map_or(u64::MAX, |memory| memory / 4);
+    let memory = available_memory().map_or(u64::MAX, |memory| memory / 4);
     let size = wanted.min(MAX_COLD).min(memory);
     let size = (size as usize & !((1 << 20) - 1)).max(at_least);
     let note = cache.filter(|&cache| (size as u64) < 2 * cache).map(|cache| {

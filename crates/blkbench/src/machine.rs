@@ -2,28 +2,27 @@
 
 use std::fs;
 
-use serde::Serialize;
+use blkrecord::record;
 
-/// The properties of a machine that affect the figures.
-#[derive(Clone, Debug, Serialize)]
-pub struct Machine {
-    /// The model name that the CPU reports.
-    pub cpu: String,
-    /// The CPU features that hashes can use.
-    pub features: Vec<String>,
-    /// Number of processors that this process may use.
-    pub processors: usize,
-    /// The operating system and its version.
-    pub kernel: String,
-    /// The compiler, and whether it optimised the build.
-    pub compiler: String,
-    /// The date and time in UTC, as `2026-01-31 23:59`.
-    pub date: String,
-    /// Size of the last-level cache in bytes, if it is known.
-    pub last_level_cache: Option<u64>,
-    /// Available memory in bytes, if it is known.
-    #[serde(skip)]
-    pub available_memory: Option<u64>,
+record! {
+    /// The properties of a machine that affect the figures.
+    #[derive(Clone, Debug)]
+    pub struct Machine {
+        /// the model of the CPU
+        pub cpu: String,
+        /// features that hashing can use, as Linux names them
+        pub features: Vec<String>,
+        /// processors that the process may use
+        pub processors: usize,
+        /// operating system and its release
+        pub kernel: String,
+        /// compiler, and whether it optimised
+        pub compiler: String,
+        /// when it began, in UTC: `2026-01-31 23:59`
+        pub date: String,
+        /// bytes of the last-level cache; null if the system does not say
+        pub last_level_cache: Option<u64>,
+    }
 }
 
 impl Machine {
@@ -40,7 +39,6 @@ impl Machine {
             compiler: compiler(),
             date: blksys::now()[.."2026-01-31T23:59".len()].replace('T', " "),
             last_level_cache: last_level_cache(),
-            available_memory: available_memory(),
         }
     }
 }
@@ -98,7 +96,8 @@ fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-fn available_memory() -> Option<u64> {
+/// Returns the available memory in bytes, if it is known.
+pub fn available_memory() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let kibibytes =
         field(&meminfo, "MemAvailable")?.strip_suffix("kB")?.trim().parse::<u64>().ok()?;

@@ -1,19 +1,21 @@
 //! Statistics of several measurements of the same thing.
 
-use serde::Serialize;
+use blkrecord::record;
 
-/// The spread of measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
-    /// The smallest value.
-    pub min: f64,
-    /// The middle value.
-    pub median: f64,
-    /// The largest value.
-    pub max: f64,
-    /// The median of the distances from the median. It shows the typical error of a measurement,
-    /// and outliers do not affect it.
-    pub mad: f64,
+record! {
+    /// The spread of measurements.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Spread as "Spreads" {
+        /// the smallest measurement
+        pub min: f64,
+        /// the one in the middle
+        pub median: f64,
+        /// the largest
+        pub max: f64,
+        /// median of the distances from the median, which outliers do not affect; above 5 % of the median, the machine
+        /// was busy
+        pub mad: f64,
+    }
 }
 
 impl Spread {

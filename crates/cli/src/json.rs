@@ -2,13 +2,10 @@
 //! same strings with or without these escapes.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::ser::Formatter;
 
 use crate::quote;
@@ -49,54 +46,6 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Makes a value of a new struct with these fields, which is serialized in their order. The order is that of
-/// the table in docs/json.md.
-macro_rules! record {
-    ($($(#[$attribute:meta])* $field:ident $(: $value:expr)?),* $(,)?) => {{
-        #[allow(non_camel_case_types, reason = "the type of each field is named like the field")]
-        let record = {
-            #[derive(serde::Serialize)]
-            struct Record<$($field),*> {
-                $($(#[$attribute])* $field: $field,)*
-            }
-            Record { $($field $(: $value)?),* }
-        };
-        record
-    }};
-}
-pub(crate) use record;
-
-/// A name as JSON can hold it, and its bytes in hexadecimal in `FIELD_bytes` where that is not exact. `null`
-/// without a name. To be flattened into a record.
-pub struct Name<'a> {
-    field: &'static str,
-    name: Option<&'a OsStr>,
-}
-
-impl<'a> Name<'a> {
-    /// Makes the field `name`.
-    pub fn new(name: &'a OsStr) -> Self {
-        Self::of("name", Some(name))
-    }
-
-    /// Makes another field.
-    pub fn of(field: &'static str, name: Option<&'a (impl AsRef<OsStr> + ?Sized)>) -> Self {
-        Self { field, name: name.map(AsRef::as_ref) }
-    }
-}
-
-impl Serialize for Name<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_map(None)?;
-        let text = self.name.map(OsStr::to_string_lossy);
-        object.serialize_entry(self.field, &text)?;
-        if let (Some(name), Some(Cow::Owned(_))) = (self.name, text) {
-            object.serialize_entry(&format!("{}_bytes", self.field), &hex(name.as_bytes()))?;
-        }
-        object.end()
-    }
-}
-
 /// Writes bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -134,22 +83,5 @@ mod tests {
             assert_eq!(serde_json::from_str::<Value>(written).unwrap(), value);
         }
         assert_eq!(text(&json!({ "a\u{9b}": [1, null, true] })), r#"{"a\u009b":[1,null,true]}"#);
-    }
-
-    #[test]
-    fn records_keep_their_order_and_the_bytes_of_names() {
-        let r#type = "summary";
-        let record = record! {
-            r#type,
-            #[serde(flatten)] name: Name::new(OsStr::new("a")),
-            #[serde(flatten)] hash_file: Name::of("hash_file", Some(OsStr::from_bytes(b"caf\xe9"))),
-            #[serde(flatten)] device: Name::of("device", None::<&OsStr>),
-            blocks: 2,
-        };
-        let expected = concat!(
-            r#"{"type":"summary","name":"a","hash_file":"caf�","hash_file_bytes":"636166e9","#,
-            r#""device":null,"blocks":2}"#
-        );
-        assert_eq!(text(&record), expected);
     }
 }

@@ -18,6 +18,7 @@ mod outputs;
 mod problem;
 mod progress;
 mod quote;
+pub mod records;
 mod size;
 mod status_line;
 mod stdio;

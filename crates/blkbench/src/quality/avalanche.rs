@@ -1,28 +1,29 @@
 //! Measures how a checksum changes when one bit of the block changes. Each bit of a good checksum
 //! flips half of the time, for any bit of the block.
 
-use serde::Serialize;
+use blkrecord::record;
 
 use super::{BITS, BLOCK, Checksum};
 use crate::noise::Noise;
 
-/// Effects of single flipped bits. A bit that flips half of the time has a bias of 0, one that always
-/// or never flips has a bias of 1.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[non_exhaustive]
-pub struct Avalanche {
-    /// Number of bit positions that were flipped.
-    pub positions: usize,
-    /// Number of blocks in which each position was flipped.
-    pub blocks: usize,
-    /// Mean share of the checksum's bits that flip.
-    pub mean: f64,
-    /// Worst bias of a bit of the checksum, over all flips.
-    pub worst_bit: f64,
-    /// Worst bias of a bit of the checksum for one bit of the block.
-    pub worst_pair: f64,
-    /// Expected [`Self::worst_pair`] of a random function, which grows with the number of pairs.
-    pub expected_pair: f64,
+record! {
+    /// Effects of single flipped bits. A bit that flips half of the time has a bias of 0, one that always
+    /// or never flips has a bias of 1.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Avalanche {
+        /// bits of the block that were flipped
+        pub positions: usize,
+        /// blocks in which each of them was flipped
+        pub blocks: usize,
+        /// share of the bits of the checksum that flip
+        pub mean: f64,
+        /// largest bias of a bit of the checksum over all flips, from 0 to 1
+        pub worst_bit: f64,
+        /// largest bias of a bit of the checksum for one bit of the block
+        pub worst_pair: f64,
+        /// the same as it is expected by chance, which grows with the number of pairs
+        pub expected_pair: f64,
+    }
 }
 
 /// Flips single bits and counts which bits of the checksum change.

@@ -1,22 +1,23 @@
 //! Counts the blocks that share 32 bits of their checksums, to compare with chance.
 
-use serde::Serialize;
+use blkrecord::record;
 
 use super::{BLOCK, Checksum};
 use crate::noise::Noise;
 
-/// Counted collisions.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[non_exhaustive]
-pub struct Collisions {
-    /// Number of blocks that were hashed.
-    pub blocks: u64,
-    /// Number of blocks whose low 32 bits repeat those of an earlier block.
-    pub low: u64,
-    /// Number of blocks whose high 32 bits repeat those of an earlier block.
-    pub high: u64,
-    /// Expected number of repetitions of 32 random bits.
-    pub expected: f64,
+record! {
+    /// Counted collisions.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Collisions {
+        /// blocks that were compared
+        pub blocks: u64,
+        /// blocks whose low 32 bits repeat those of an earlier one
+        pub low: u64,
+        /// blocks whose high 32 bits repeat those of an earlier one
+        pub high: u64,
+        /// repetitions that are expected by chance
+        pub expected: f64,
+    }
 }
 
 /// Hashes blocks that differ in their first 64 bytes.

@@ -7,24 +7,25 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
+use blkrecord::record;
 
 use super::linear::Syndromes;
 use super::{BITS, BLOCK, Checksum, flip};
 use crate::noise::Noise;
 
-/// Errors of one kind.
-#[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct Errors {
-    /// The kind, in words.
-    pub what: String,
-    /// Number of patterns of errors that were tried.
-    pub tried: u64,
-    /// Whether these are all patterns of this kind.
-    pub all: bool,
-    /// Number of patterns that left the checksum unchanged.
-    pub undetected: u64,
+record! {
+    /// Errors of one kind.
+    #[derive(Clone, Debug)]
+    pub struct Errors {
+        /// the kind of error
+        pub what: String,
+        /// errors that were tried or computed
+        pub tried: u64,
+        /// whether these are all errors of that kind, not a sample
+        pub all: bool,
+        /// those that leave the checksum as it was
+        pub undetected: u64,
+    }
 }
 
 /// Tries errors. `syndromes` is `None` if the checksum is not linear.

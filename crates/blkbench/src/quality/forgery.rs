@@ -5,24 +5,25 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use blkrecord::record;
 
 use super::linear::{Solver, Syndromes};
 use super::{BLOCK, Checksum, Forger, flip};
 use crate::noise::Noise;
 
-/// Cost of forging blocks.
-#[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct Forgery {
-    /// The method.
-    pub how: &'static str,
-    /// Number of bytes that must be free to choose.
-    pub bytes: usize,
-    /// Number of forged blocks. Each was hashed afterwards and had the checksum of the original.
-    pub forged: u64,
-    /// Microseconds for each block, without that check.
-    pub microseconds: f64,
+record! {
+    /// Cost of forging blocks.
+    #[derive(Clone, Debug)]
+    pub struct Forgery {
+        /// the method
+        pub how: &'static str,
+        /// bytes of the block that it changes
+        pub bytes: usize,
+        /// blocks that were forged, all of them checked
+        pub forged: u64,
+        /// microseconds for each, without that check
+        pub microseconds: f64,
+    }
 }
 
 /// Forges blocks. Returns `None` if no way is known.

@@ -8,7 +8,7 @@ mod detection;
 mod forgery;
 mod linear;
 
-use serde::Serialize;
+use blkrecord::record;
 
 pub use self::avalanche::Avalanche;
 pub use self::collisions::Collisions;
@@ -60,26 +60,27 @@ impl Forger {
     pub const TAMPERED: usize = 1024;
 }
 
-/// The measured properties of a checksum.
-#[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct Quality {
-    /// The name of the checksum.
-    pub algorithm: &'static str,
-    /// Its size in bits.
-    pub bits: usize,
-    /// Whether the change of the checksum depends only on the errors, not on the block.
-    pub linear: bool,
-    /// Effects of single bits.
-    pub avalanche: Avalanche,
-    /// Undetected errors of each kind.
-    pub errors: Vec<Errors>,
-    /// Length in bits of the shortest undetected burst, if known.
-    pub shortest_undetected_burst: Option<usize>,
-    /// Blocks with equal parts of the checksum.
-    pub collisions: Collisions,
-    /// Cost of forging a block, if a way is known.
-    pub forgery: Option<Forgery>,
+record! {
+    /// The measured properties of a checksum.
+    #[derive(Clone, Debug)]
+    pub struct Quality {
+        /// the algorithm
+        pub algorithm: &'static str,
+        /// bits of a checksum
+        pub bits: usize,
+        /// whether the change of the checksum depends on the error alone, not on the block
+        pub linear: bool,
+        /// how a flipped bit of the block changes the checksum
+        pub avalanche: Avalanche,
+        /// errors of each kind, and how many go undetected
+        pub errors: Vec<Errors>,
+        /// bits of the shortest burst that goes undetected; null if it is not known
+        pub shortest_undetected_burst: Option<usize>,
+        /// blocks that share 32 bits of their checksums
+        pub collisions: Collisions,
+        /// how fast a changed block is given the checksum of the original; null if nothing here does it
+        pub forgery: Option<Forgery>,
+    }
 }
 
 impl Quality {

@@ -9,7 +9,7 @@ mod svg;
 
 pub use csv::csv;
 pub use docs::docs;
-pub use json::json;
+pub use json::{Line, Run, json};
 pub use quality::quality;
 pub use speedtest::speedtest;
 pub use svg::svg;

@@ -35,7 +35,6 @@ fn report() -> Report {
         compiler: "rustc 1".into(),
         date: "2026-01-31 12:00".into(),
         last_level_cache: Some(1 << 20),
-        available_memory: None,
     };
     let conditions = Conditions {
         block_size: 4096,

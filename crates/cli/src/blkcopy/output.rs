@@ -8,15 +8,17 @@ use std::time::Duration;
 use blkcopy::{Amounts, Sent};
 use blkhash::{Algorithm, Digest, Parameters, Strength};
 use blkimage::ReadMethod;
+use blkrecord::{Flat, Name};
 use blksum::check_file::{Form, Style};
 use blksum::{Content, Encoding, ImageTag, Tag};
 
 use super::args::{Args, Verification};
-use crate::json::{self, Name, record};
 use crate::problem::Problem;
+use crate::records::checksum::block_size;
+use crate::records::copy::{Copy, Failed, Names};
 use crate::size::Bytes;
 use crate::stdio::{Stderr, Stdout};
-use crate::{messages, quote};
+use crate::{json, messages, quote};
 
 /// The result of a copy.
 pub struct Report {
@@ -89,15 +91,13 @@ impl Report {
 
     fn object(&self, args: &Args) -> String {
         let checksum = self.checksum.as_ref();
-        let has_blocks = checksum.filter(|(parameters, _)| parameters.construction().has_blocks());
-        json::line(&record! {
-            r#type: "copy",
-            #[serde(flatten)] source: Name::of("source", Some(&args.source)),
-            #[serde(flatten)] destination: Name::of("destination", Some(&args.destination)),
+        let parameters = checksum.map(|(parameters, _)| parameters);
+        json::line(&Copy {
+            names: Flat(names(args)),
             checksum: checksum.map(|(_, digest)| digest.to_string()),
-            digest: checksum.map(|(parameters, _)| parameters.algorithm().name()),
-            construction: checksum.map(|(parameters, _)| parameters.construction().to_string()),
-            block_size: has_blocks.map(|(parameters, _)| parameters.block_size().get()),
+            digest: parameters.map(|it| it.algorithm().name()),
+            construction: parameters.map(|it| it.construction().to_string()),
+            block_size: parameters.and_then(block_size),
             virtual_size: self.size,
             format: self.format,
             written_bytes: self.amounts.map(|it| it.written),
@@ -117,13 +117,13 @@ pub fn print_failure(args: &Args, problem: &Problem) -> io::Result<()> {
     if !args.json {
         return Ok(());
     }
-    let object = json::line(&record! {
-        r#type: "copy",
-        #[serde(flatten)] source: Name::of("source", Some(&args.source)),
-        #[serde(flatten)] destination: Name::of("destination", Some(&args.destination)),
-        error: problem.message(&args.destination),
-    });
-    print(args, object.as_bytes())
+    let error = problem.message(&args.destination);
+    print(args, json::line(&Failed { names: Flat(names(args)), error }).as_bytes())
+}
+
+fn names(args: &Args) -> Names<'_> {
+    let [source, destination] = [&args.source, &args.destination].map(Name::new);
+    Names { r#type: "copy", source, destination }
 }
 
 /// Prints what is printed. Standard output may be the copy.

@@ -7,10 +7,8 @@ use std::sync::Arc;
 
 use blkbtrfs::Content;
 use blkimage::Source;
-use serde::Serialize;
 
 use super::source::shown;
-use crate::json::{Name, record};
 
 /// The contents of an image, which are read when the first range is looked up.
 #[derive(Default)]
@@ -58,14 +56,4 @@ pub fn text(content: &Content) -> String {
         names.push("more".to_owned());
     }
     names.join(", ")
-}
-
-/// Returns the fields of a record about the files.
-pub fn record(content: &Content) -> impl Serialize {
-    let names = content.files.iter().map(|path| Name::new(OsStr::from_bytes(path)));
-    record! {
-        metadata: content.is_metadata,
-        files: names.collect::<Vec<_>>(),
-        files_complete: !content.is_partial,
-    }
 }

@@ -3,22 +3,21 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::os::unix::ffi::OsStrExt;
 
 use blkimage::partition::{self, Details, Label, Partition, TableError};
 use blkimage::{Image, Member, MemberFile, OpenOptions, Snapshot};
-use serde::Serialize;
+use blkrecord::Name;
 
 use super::args;
 use super::source::shown;
-use crate::blksum::about::{self, ChainImage};
+use crate::blksum::about;
 use crate::blksum::input::{self, Origin};
-use crate::image;
-use crate::json::{self, Name};
 use crate::problem::{Failure, Outcome, Problem};
-use crate::quote;
+use crate::records::chain::ChainImage;
+use crate::records::info;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
+use crate::{image, json, quote};
 
 /// Describes every image on the command line, and every disk of an appliance.
 pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
@@ -71,78 +70,20 @@ fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String
             problem.as_deref(),
         ));
     }
-    let object = Object {
+    let object = info::Info {
         name: Name::new(name),
         format: image.format().name(),
         virtual_size: image.virtual_size(),
-        chain: about::chain(&image),
-        snapshots: snapshots.as_ref().map(|all| all.iter().map(SnapshotObject::new).collect()),
+        chain: ChainImage::all(&image),
+        snapshots: snapshots.as_ref().map(|all| all.iter().map(info::Snapshot::new).collect()),
         partition_table: table.label.map(label),
-        partitions: parts.iter().map(|(part, details)| PartObject::new(part, details)).collect(),
+        partitions: parts
+            .iter()
+            .map(|(part, details)| info::Partition::new(part, details))
+            .collect(),
         partition_problem: problem,
     };
-    Ok(json::text(&object) + "\n")
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    #[serde(flatten)]
-    name: Name<'a>,
-    format: &'static str,
-    virtual_size: u64,
-    chain: Vec<ChainImage>,
-    snapshots: Option<Vec<SnapshotObject<'a>>>,
-    partition_table: Option<&'static str>,
-    partitions: Vec<PartObject<'a>>,
-    partition_problem: Option<String>,
-}
-
-#[derive(Serialize)]
-struct SnapshotObject<'a> {
-    #[serde(flatten)]
-    id: Name<'a>,
-    #[serde(flatten)]
-    name: Name<'a>,
-    created: String,
-    virtual_size: u64,
-    vm_state_size: u64,
-}
-
-#[derive(Serialize)]
-struct PartObject<'a> {
-    number: u32,
-    offset: u64,
-    length: u64,
-    r#type: String,
-    type_name: Option<&'static str>,
-    uuid: Option<String>,
-    label: &'a str,
-}
-
-impl<'a> SnapshotObject<'a> {
-    fn new(snapshot: &'a Snapshot) -> Self {
-        Self {
-            id: Name::of("id", Some(OsStr::from_bytes(&snapshot.id))),
-            name: Name::new(OsStr::from_bytes(&snapshot.name)),
-            created: blksys::utc(snapshot.created),
-            virtual_size: snapshot.virtual_size,
-            vm_state_size: snapshot.vm_state_size,
-        }
-    }
-}
-
-impl<'a> PartObject<'a> {
-    fn new(part: &Partition, details: &'a Details) -> Self {
-        Self {
-            number: part.number,
-            offset: part.offset,
-            length: part.length,
-            r#type: details.kind.to_string(),
-            type_name: details.kind.name(),
-            uuid: details.uuid.map(|uuid| uuid.to_string()),
-            label: &details.name,
-        }
-    }
+    Ok(json::line(&object))
 }
 
 fn text(
@@ -161,7 +102,7 @@ fn text(
     line("format", image.format().to_string());
     line("size", format!("{} ({size} bytes)", Bytes(size)));
     if let Some(sizes) = image.chain().iter().find_map(Member::vpc_sizes) {
-        line("", format!("or {}", about::VpcSizes::new(sizes).describe()));
+        line("", format!("or {}", about::other_size(&sizes)));
     }
     for (depth, member) in image.chain().iter().enumerate() {
         for (number, file) in member.files().enumerate() {

@@ -2,20 +2,7 @@
 
 use std::fs;
 
-use serde::Serialize;
-
-/// An implementation in the kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Driver {
-    /// The kernel's name of the algorithm.
-    pub name: String,
-    /// The kernel's name of the implementation.
-    pub driver: String,
-    /// Priority, if given. The kernel uses the implementation with the highest one.
-    pub priority: Option<i64>,
-    /// Result of its self-test.
-    pub selftest: String,
-}
+pub use crate::records::algorithm::Driver;
 
 /// Returns the hashes in /proc/crypto, or none if it cannot be read. The kernel may have more, because
 /// it loads modules on demand.

@@ -3,9 +3,7 @@
 use std::ffi::OsStr;
 
 use blksum::Unreadable;
-use serde::Serialize;
 
-use crate::json::{Name, record};
 use crate::problem::Problem;
 
 /// Returns a message for each reason, about the image that `name` returns for it.
@@ -19,16 +17,4 @@ pub fn messages<'a>(
         problem.message(name(it))
     };
     unreadable.iter().map(message).collect()
-}
-
-/// Returns an object for each reason.
-pub fn objects<'a>(
-    unreadable: &'a [Unreadable],
-    name: impl Fn(&Unreadable) -> &'a OsStr,
-) -> Vec<impl Serialize> {
-    let object = |it: &Unreadable| {
-        let reason = Problem::of_image(&it.error, name(it)).text();
-        record! { offset: it.offset, #[serde(flatten)] name: Name::new(name(it)), reason }
-    };
-    unreadable.iter().map(object).collect()
 }

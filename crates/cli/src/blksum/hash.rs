@@ -17,7 +17,7 @@ use blksum::expect::{Observed, Shape};
 use blksum::map::Subject;
 use blksum::{Content, Part, Progress};
 
-use super::about::About;
+use super::about;
 use super::hints;
 use super::input::{self, Found, Input, Origin};
 use super::maps::Maps;
@@ -238,13 +238,13 @@ impl Job<'_> {
             messages::message_of(self.name.as_bytes(), warning);
         }
         let mut about = self.settings.verbose.then(|| {
-            let about = About::new(
+            let about = about::about(
                 &image,
                 &self.meaning.parameters,
                 &self.settings.tuning,
                 self.settings.open.nbd.connections,
             );
-            about.print(self.name);
+            about::print(&about, &image, self.name);
             about
         });
         // A disk of an appliance has files that are opened later.
@@ -283,7 +283,7 @@ impl Job<'_> {
         drop(watch);
         let (digests, map_problem) = digests?;
         if let Some(about) = &mut about {
-            about.finish(parameters, tuning, self.name);
+            about::finish(about, parameters, tuning, self.name);
         }
         let has_value = |digest: &Digest| {
             self.meaning.sought.iter().any(|value| value.digest == digest.as_bytes())

@@ -8,20 +8,21 @@ use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Digest, Parameters, Salt};
+use blkrecord::{Flat, Name};
 use blksum::check_file::{Style, escape};
-use blksum::expect::{Reading, Subject};
-use blksum::{Content, Part, Tag};
+use blksum::expect::Subject;
+use blksum::{Content, Tag};
 use serde::Serialize;
 
-use super::about::{About, VpcSizes};
 use super::found::Found;
 use super::recorded;
 use super::report::Report;
 use super::settings::Settings;
-use crate::json::{self, Name};
 use crate::problem::Problem;
-use crate::quote;
+use crate::records::chain::VpcSizes;
+use crate::records::checksum::{self, Checksum, Failed, PartOf, Tried};
 use crate::stdio::Stdout;
+use crate::{json, quote};
 
 /// Standard output.
 pub struct Output {
@@ -29,8 +30,7 @@ pub struct Output {
 }
 
 /// The result for an image in check mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// The checksum matches.
     Ok,
@@ -49,6 +49,15 @@ impl Status {
             (Some(_), _) => Self::Ok,
             (None, Some(_)) => Self::Undecided,
             (None, None) => Self::Failed,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Undecided => "undecided",
+            Self::Error => "error",
         }
     }
 }
@@ -93,17 +102,16 @@ impl Output {
         let Verdict { found, settings, expected, tag, line } = *verdict;
         let reading = found.search.matched.as_ref().map(|matched| &matched.reading);
         let parameters = reading.map(|reading| &reading.parameters);
-        let has_blocks = parameters.filter(|it| it.construction().has_blocks());
         let (report, content) = (&found.report, recorded::content(settings, tag));
-        let object = VerdictObject {
+        let object = checksum::Verdict {
             name: Name::new(name),
-            part: PartObject::new(&content),
-            status,
+            part: Flat(PartOf::new(&content)),
+            status: status.name(),
             expected,
             line,
             digest: parameters.map(|it| it.algorithm().name()),
             construction: parameters.map(|it| it.construction().to_string()),
-            block_size: has_blocks.map(|it| it.block_size().get()),
+            block_size: parameters.and_then(checksum::block_size),
             bytes: reading.map(|reading| reading.subject == Subject::Bytes),
             tag_line: reading.and_then(|it| recorded::line(name, settings, report, it, tag)),
             tried: found.search.tried.iter().map(Tried::new).collect(),
@@ -122,13 +130,13 @@ impl Output {
         &mut self,
         name: &OsStr,
         report: &Report,
-        (parameters, digest): &(Parameters, Digest),
+        checksum: &(Parameters, Digest),
         content: &Content,
         status: Option<Status>,
         end: u8,
     ) -> io::Result<()> {
-        let object = Object::new(name, report, (parameters, digest), content);
-        self.json(&Object { status, ..object }, end)
+        let object = object(name, report, checksum, content);
+        self.json(&Checksum { status: status.map(Status::name), ..object }, end)
     }
 
     /// Writes the object of a digest of the bytes of a file.
@@ -136,12 +144,11 @@ impl Output {
         &mut self,
         name: &OsStr,
         report: &Report,
-        (parameters, digest): &(Parameters, Digest),
+        checksum: &(Parameters, Digest),
         content: &Content,
         end: u8,
     ) -> io::Result<()> {
-        let object = Object::new(name, report, (parameters, digest), content);
-        self.json(&Object { bytes: true, ..object }, end)
+        self.json(&Checksum { bytes: true, ..object(name, report, checksum, content) }, end)
     }
 
     /// Writes the object of an image that has no checksum.
@@ -153,8 +160,13 @@ impl Output {
         status: Option<Status>,
         end: u8,
     ) -> io::Result<()> {
-        let (name, part) = (Name::new(name), PartObject::new(content));
-        self.json(&ErrorObject { name, part, status, error: &problem.text() }, end)
+        let object = Failed {
+            name: Name::new(name),
+            part: Flat(PartOf::new(content)),
+            status: status.map(Status::name),
+            error: problem.text(),
+        };
+        self.json(&object, end)
     }
 
     fn json(&mut self, object: &impl Serialize, end: u8) -> io::Result<()> {
@@ -203,138 +215,27 @@ impl Verdict<'_> {
     }
 }
 
-/// The part of an image that was asked for. A whole image has no fields.
-#[derive(Default, Serialize)]
-struct PartObject<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    snapshot: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    partition: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    offset: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    length: Option<u64>,
-}
-
-impl<'a> PartObject<'a> {
-    fn new(content: &'a Content) -> Self {
-        let whole = Self { snapshot: content.snapshot.as_deref(), ..Self::default() };
-        match content.part {
-            None => whole,
-            Some(Part::Partition(number)) => Self { partition: Some(number), ..whole },
-            Some(Part::Range { offset, length }) => Self { offset: Some(offset), length, ..whole },
-        }
+fn object<'a>(
+    name: &'a OsStr,
+    report: &'a Report,
+    (parameters, digest): &(Parameters, Digest),
+    content: &'a Content,
+) -> Checksum<'a> {
+    Checksum {
+        name: Name::new(name),
+        part: Flat(PartOf::new(content)),
+        status: None,
+        checksum: digest.to_string(),
+        digest: parameters.algorithm().name(),
+        construction: parameters.construction().to_string(),
+        bytes: false,
+        block_size: checksum::block_size(parameters),
+        salt: Some(parameters.salt()).filter(|salt| !salt.is_empty()).map(Salt::to_string),
+        virtual_size: report.virtual_size,
+        vpc_sizes: report.vpc_sizes.map(VpcSizes::new),
+        format: report.format.name(),
+        bytes_read: report.bytes_read,
+        seconds: report.elapsed.as_secs_f64(),
+        about: Flat(report.about.as_ref()),
     }
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    #[serde(flatten)]
-    name: Name<'a>,
-    #[serde(flatten)]
-    part: PartObject<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status>,
-    checksum: String,
-    digest: &'static str,
-    construction: String,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    bytes: bool,
-    block_size: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    salt: Option<String>,
-    virtual_size: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vpc_sizes: Option<VpcSizes>,
-    format: &'static str,
-    bytes_read: u64,
-    seconds: f64,
-    #[serde(flatten)]
-    about: Option<&'a About>,
-}
-
-impl<'a> Object<'a> {
-    fn new(
-        name: &'a OsStr,
-        report: &'a Report,
-        (parameters, digest): (&Parameters, &Digest),
-        content: &'a Content,
-    ) -> Self {
-        let has_blocks = parameters.construction().has_blocks();
-        Self {
-            name: Name::new(name),
-            part: PartObject::new(content),
-            status: None,
-            checksum: digest.to_string(),
-            digest: parameters.algorithm().name(),
-            construction: parameters.construction().to_string(),
-            bytes: false,
-            block_size: has_blocks.then(|| parameters.block_size().get()),
-            salt: Some(parameters.salt()).filter(|salt| !salt.is_empty()).map(Salt::to_string),
-            virtual_size: report.virtual_size,
-            vpc_sizes: report.vpc_sizes.map(VpcSizes::new),
-            format: report.format.name(),
-            bytes_read: report.bytes_read,
-            seconds: report.elapsed.as_secs_f64(),
-            about: report.about.as_ref(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct VerdictObject<'a> {
-    #[serde(flatten)]
-    name: Name<'a>,
-    #[serde(flatten)]
-    part: PartObject<'a>,
-    status: Status,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expected: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u64>,
-    digest: Option<&'static str>,
-    construction: Option<String>,
-    block_size: Option<usize>,
-    bytes: Option<bool>,
-    tag_line: Option<String>,
-    tried: Vec<Tried>,
-    reasons: Vec<String>,
-    uncovered: Option<&'a str>,
-    virtual_size: u64,
-    format: &'static str,
-    bytes_read: u64,
-    seconds: f64,
-}
-
-/// A checksum that was compared.
-#[derive(Serialize)]
-struct Tried {
-    digest: &'static str,
-    construction: String,
-    block_size: Option<usize>,
-    bytes: bool,
-}
-
-impl Tried {
-    fn new(reading: &Reading) -> Self {
-        let Reading { subject, parameters } = reading;
-        let construction = parameters.construction();
-        Self {
-            digest: parameters.algorithm().name(),
-            construction: construction.to_string(),
-            block_size: construction.has_blocks().then(|| parameters.block_size().get()),
-            bytes: *subject == Subject::Bytes,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct ErrorObject<'a> {
-    #[serde(flatten)]
-    name: Name<'a>,
-    #[serde(flatten)]
-    part: PartObject<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status>,
-    error: &'a str,
 }

@@ -9,9 +9,9 @@ use blkhash::{Digest, Parameters};
 use blkimage::{Format, Image, Member, VpcSize, VpcSizes};
 use blksum::expect::Shape;
 
-use super::about::About;
 use crate::messages;
 use crate::problem::Problem;
+use crate::records::checksum::About;
 
 /// The checksums of an image, with its properties.
 #[derive(Clone, Debug)]

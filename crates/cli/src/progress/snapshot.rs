@@ -3,10 +3,10 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use serde::Serialize;
+use blkrecord::Name;
 
 use super::pace::Counts;
-use crate::json::Name;
+use crate::records::progress::Progress;
 use crate::size::Bytes;
 
 /// A run at some moment. Bytes are those of one image, times those of the run.
@@ -43,11 +43,19 @@ pub enum State {
 }
 
 /// A pass of a copy. The counts are those of both together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     Write,
     ReadBack,
+}
+
+impl Pass {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::ReadBack => "read-back",
+        }
+    }
 }
 
 /// The unit of the counts.
@@ -120,34 +128,19 @@ impl Snapshot<'_> {
     /// All of it, for programs.
     pub fn object(&self) -> String {
         let seconds = |duration: Duration| duration.as_millis() as f64 / 1000.0;
-        let object = Object {
+        let object = Progress {
             name: Name::new(self.name),
             image: self.number,
             images: self.images,
             done: self.counts.done,
             total: self.total,
             data: self.counts.data,
-            pass: self.pass,
+            pass: self.pass.map(Pass::name),
             seconds: seconds(self.elapsed),
             left: self.left.map(seconds),
         };
         crate::json::text(&object)
     }
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    #[serde(flatten)]
-    name: Name<'a>,
-    image: u64,
-    images: Option<u64>,
-    done: u64,
-    total: Option<u64>,
-    data: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pass: Option<Pass>,
-    seconds: f64,
-    left: Option<f64>,
 }
 
 /// A part of a whole: 100% is all of it.

@@ -1,9 +1,10 @@
-//! Generates completions from the argument parsers, manual pages from these and their text, and what other files say of the
-//! options for opening images.
+//! Generates completions from the argument parsers, manual pages from these and their text, what other files say of the
+//! options for opening images, and the tables of JSON objects.
 
 mod completions;
 pub mod man;
 mod options;
+mod records;
 
 use std::io;
 use std::path::Path;
@@ -30,6 +31,7 @@ pub enum Kind {
 pub fn pages(root: &Path) -> io::Result<Vec<Page>> {
     let mut pages = man::pages()?;
     pages.extend(options::pages(root)?);
+    pages.push(records::page(root)?);
     for command in [blksum::command(), blkhash::command(), blkcopy::command()] {
         let name = command.get_name().to_owned();
         let levels = Level::all(command);

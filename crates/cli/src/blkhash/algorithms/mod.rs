@@ -7,7 +7,6 @@ mod trivia;
 use blkbench::report::WIDTH;
 use blkbench::text;
 use blkhash::{Algorithm, Digester, Status, implementations};
-use serde::Serialize;
 
 use self::choice::{Choice, assumed_of, choices};
 use self::measure::Measured;
@@ -15,6 +14,7 @@ use self::trivia::{Linux, Trivia};
 use super::args;
 use crate::blkhash::kernel::{self, Driver};
 use crate::problem::{Failure, Outcome};
+use crate::records::algorithm::{self as records, Implementation};
 use crate::{json, quote, stdio};
 
 /// Prints the table or the details.
@@ -210,19 +210,19 @@ fn json(algorithm: Algorithm, drivers: Option<&[Driver]>, measured: Option<&Meas
     let implementations = choices.iter().map(|choice| {
         let implementation = &choice.implementation;
         let is_ranked = choices.len() > 1;
-        ImplementationObject {
+        Implementation {
             name: implementation.name(),
             lanes: implementation.lanes,
             needs: implementation.feature.map(blkhash::Feature::name),
             rank: is_ranked.then(|| choice.rank(&choices)),
             assumed_cycles_per_byte: assumed_of.is_some().then(|| choice.assumed_cycles()),
-            measured: measured.map(|known| known.speed(&implementation.name())),
+            measured_mib_per_second: measured.map(|known| known.speed(&implementation.name())),
             chosen: choice.batches.clone(),
             reason: choice.reason.clone(),
             selftest: self_test(implementation.status),
         }
     });
-    let object = Object {
+    let object = records::Algorithm {
         name: known.name,
         aliases: known.aliases,
         digest_bits: 8 * known.digest_size,
@@ -240,50 +240,6 @@ fn json(algorithm: Algorithm, drivers: Option<&[Driver]>, measured: Option<&Meas
         kernel: drivers.map(|drivers| of(drivers, algorithm).collect()),
     };
     json::text(&object)
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    name: &'static str,
-    aliases: &'static [&'static str],
-    digest_bits: usize,
-    strength: String,
-    standard: Option<&'static str>,
-    fits_32_bytes: bool,
-    licence: Option<&'static str>,
-    linux: bool,
-    kernel_name: Option<&'static str>,
-    used_by: &'static [&'static str],
-    /// CPUs on which the assumed cycles of the implementations were measured.
-    assumed_of: Option<String>,
-    implementations: Vec<ImplementationObject>,
-    /// Name of this CPU, if it was measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu: Option<&'a str>,
-    /// Implementation that a large job would choose on this CPU.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    measured_best: Option<Option<&'a str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kernel: Option<Vec<&'a Driver>>,
-}
-
-#[derive(Serialize)]
-struct ImplementationObject {
-    name: String,
-    lanes: usize,
-    needs: Option<&'static str>,
-    /// Rank by [`Self::assumed_cycles_per_byte`], from 1, if there are several implementations.
-    rank: Option<usize>,
-    /// Cycles per byte on the CPU [`Object::assumed_of`], not on this one.
-    assumed_cycles_per_byte: Option<f64>,
-    /// MiB per second on this CPU.
-    #[serde(rename = "measured_mib_per_second", skip_serializing_if = "Option::is_none")]
-    measured: Option<Option<f64>>,
-    /// Ranges of batch sizes: the first and the last number of blocks. An open range has no last.
-    chosen: Vec<(usize, Option<usize>)>,
-    /// Reason why it is not chosen.
-    reason: Option<String>,
-    selftest: &'static str,
 }
 
 /// Returns the drivers of an algorithm, the preferred one first.

@@ -12,7 +12,8 @@ use super::contestants::implementation;
 use super::file_system::{self, is_hard};
 use super::tools::content;
 use crate::blkhash::kernel;
-use crate::json::{self, record};
+use crate::json;
+use crate::records::bench::Fastest;
 
 /// The measurements for each use.
 pub struct Answers {
@@ -92,11 +93,11 @@ impl Answers {
         for it in &self.uses {
             for (purpose, is_hard) in [("errors", false), ("forgery", true)] {
                 if let Some(found) = it.fastest(is_hard) {
-                    lines += &json::line(&record! {
+                    lines += &json::line(&Fastest {
                         kind: "fastest",
                         r#use: it.name,
                         against: purpose,
-                        algorithm: found.name,
+                        algorithm: &found.name,
                         mib_per_second: found.speed,
                     });
                 }

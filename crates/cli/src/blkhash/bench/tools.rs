@@ -14,8 +14,8 @@ use blkbench::report::WIDTH;
 use blkbench::text;
 use blkhash::{Algorithm, Digester};
 
-use crate::json::{self, record};
-use crate::messages;
+use crate::records::bench as records;
+use crate::{json, messages};
 
 /// Measurements of the tools.
 pub struct Tools {
@@ -112,7 +112,7 @@ impl Tools {
     /// Returns an object for each program.
     pub fn json(&self) -> String {
         let line = |row: &Row| {
-            json::line(&record! {
+            json::line(&records::Tool {
                 kind: "tool",
                 tool: row.tool.name(),
                 algorithm: row.tool.algorithm.name(),

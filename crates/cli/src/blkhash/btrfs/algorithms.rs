@@ -7,17 +7,16 @@ use blkbench::text;
 use blkbench::{Bench, Row};
 use blkbtrfs::ChecksumType;
 use blkhash::{Digester, Implementation};
-use serde::Serialize;
 
 use super::args;
 use crate::blkhash::bench::file_system::{self, InKernel, is_hard};
 use crate::blkhash::bench::{self, DEFAULT_BATCH, DEFAULT_BLOCK_SIZE};
 use crate::blkhash::kernel::{self, Driver};
 use crate::blkhash::{print, warn};
-use crate::json::{self, record};
 use crate::problem::{Failure, Outcome};
+use crate::records::btrfs::Checksum;
 use crate::size::Bytes;
-use crate::{quote, stdio};
+use crate::{json, quote, stdio};
 
 /// Measures the checksums and prints the table.
 pub fn run(args: &args::Algorithms) -> Result<Outcome, Failure> {
@@ -143,16 +142,16 @@ fn advice(lines: &[Line]) -> String {
     )
 }
 
-fn record(line: &Line, data: Option<u64>) -> impl Serialize {
+fn record(line: &Line, data: Option<u64>) -> Checksum<'_> {
     let properties = line.kernel.kind.algorithm().properties();
-    record! {
+    Checksum {
         checksum: line.kernel.kind.name(),
         algorithm: properties.name,
         bytes: line.kernel.kind.size(),
         collisions_are_hard: is_hard(line.kernel.kind),
         standard: properties.fips,
-        kernel_driver: &line.kernel.driver,
-        kernel_like: line.kernel.like.as_ref().map(|row| &row.name),
+        kernel_driver: line.kernel.driver.as_deref(),
+        kernel_like: line.kernel.like.as_ref().map(|row| row.name.as_str()),
         kernel_mib_per_second: line.kernel.speed(),
         ticks: line.row.ticks.median,
         ratio: line.row.ratio,

@@ -8,16 +8,16 @@ use std::path::Path;
 use blkbtrfs::FileSystem;
 use blkhash::Digester;
 use blkimage::{Image, OpenOptions};
-use serde::Serialize;
+use blkrecord::Name;
 
 use super::args;
 use super::mounted::{self, Mounted};
 use super::open::{self, Group, Names};
 use crate::blkhash::{print, warn};
-use crate::json::{self, Name, record};
 use crate::problem::{Failure, Outcome, Problem};
-use crate::quote;
+use crate::records::btrfs::{self as records, Kernel};
 use crate::size::Bytes;
+use crate::{json, quote};
 
 /// Shows every file system on the command line.
 pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
@@ -65,7 +65,7 @@ fn show_all(
     {
         // Only root may read the devices, but every user may read sysfs.
         print(&if args.json {
-            json::line(&record! { kernel: &mounted.checksum })
+            json::line(&Kernel { kernel: &mounted.checksum })
         } else {
             format!("kernel: {}\n", mounted.checksum)
         })?;
@@ -142,28 +142,30 @@ fn record<'a>(
     filesystem: &'a FileSystem,
     names: &'a Names,
     mounted: Option<&'a Mounted>,
-) -> impl Serialize + use<'a> {
+) -> records::FileSystem<'a> {
     let superblock = filesystem.superblock();
     let kind = superblock.checksum_type;
-    let devices = filesystem.devices().iter().map(|(id, device)| {
-        let name = Name::of("name", names.get(&device.name));
-        record! { id, #[serde(flatten)] name, size: device.source.size() }
+    let devices = filesystem.devices().iter().map(|(id, device)| records::Device {
+        id: *id,
+        name: names.get(&device.name).map(Name::new),
+        size: device.source.size(),
     });
-    let missing = filesystem.missing_devices().iter().take(MAX_MISSING).map(|device| {
-        record! { id: device.id, uuid: device.uuid.to_string(), size: device.total_bytes }
+    let missing = filesystem.missing_devices().iter().take(MAX_MISSING);
+    let missing = missing.map(|device| records::MissingDevice {
+        id: device.id,
+        uuid: device.uuid.to_string(),
+        size: device.total_bytes,
     });
-    let allocations = filesystem.allocations().into_iter().map(|it| {
-        record! {
-            kind: it.kind,
-            profile: it.profile.name(),
-            size: it.size,
-            used: it.used,
-            mirrors: it.mirrors,
-        }
+    let allocations = filesystem.allocations().into_iter().map(|it| records::Allocation {
+        kind: it.kind,
+        profile: it.profile.name(),
+        size: it.size,
+        used: it.used,
+        mirrors: it.mirrors,
     });
-    record! {
+    records::FileSystem {
         fsid: superblock.fsid.to_string(),
-        #[serde(flatten)] label: Name::of("label", Some(OsStr::from_bytes(&superblock.label))),
+        label: Name::new(OsStr::from_bytes(&superblock.label)),
         generation: superblock.generation,
         checksum: kind.name(),
         checksum_size: kind.size(),
@@ -172,11 +174,11 @@ fn record<'a>(
         total_bytes: superblock.total_bytes,
         bytes_used: superblock.bytes_used,
         implementation: verified_by(filesystem),
-        kernel: mounted.map(|it| &it.checksum),
+        kernel: mounted.map(|it| it.checksum.as_str()),
         kernel_advice: mounted.and_then(|it| mounted::advice(&it.checksum)),
-        allocations: allocations.collect::<Vec<_>>(),
-        devices: devices.collect::<Vec<_>>(),
-        missing_devices: missing.collect::<Vec<_>>(),
+        allocations: allocations.collect(),
+        devices: devices.collect(),
+        missing_devices: missing.collect(),
         missing_device_count: filesystem.missing_devices().len(),
         features: superblock.features(),
     }

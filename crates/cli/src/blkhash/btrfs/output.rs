@@ -1,6 +1,5 @@
 //! Output of findings and summaries as text and as JSON.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io;
@@ -8,14 +7,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use blkbtrfs::{Category, FileSystem, Finding, Owner, Owners, Parent, Subject, Summary};
-use serde::Serialize;
+use blkrecord::Name;
 
 use super::open::Names;
 use crate::blkhash::limit::Limit;
 use crate::blkhash::out::Out;
-use crate::json::{self, Name, record};
-use crate::quote;
+use crate::records::btrfs::{self as records, TreeOf};
+use crate::records::common::Named;
 use crate::size::Bytes;
+use crate::{json, quote};
 
 /// Standard output of one verification.
 pub struct Output {
@@ -44,7 +44,7 @@ impl Output {
     pub fn finding(&mut self, filesystem: &FileSystem, finding: &Finding) {
         if !self.out.has_failed() {
             let text = if self.json {
-                self.object("error", finding_record(filesystem, finding, &self.names))
+                json::line(&self.finding_record(filesystem, finding))
             } else {
                 finding_text(filesystem, finding)
             };
@@ -67,21 +67,13 @@ impl Output {
         elapsed: Duration,
     ) -> io::Result<()> {
         let text = if self.json {
-            self.object("summary", summary_record(filesystem, summary, &self.shown, elapsed))
+            json::line(&self.summary_record(filesystem, summary, elapsed))
         } else {
             let name = quote::name(self.name.as_encoded_bytes());
             summary_text(&name, filesystem, summary, &self.shown, elapsed)
         };
         self.out.write(&text);
         self.out.end()
-    }
-
-    fn object(&self, r#type: &str, fields: impl Serialize) -> String {
-        json::line(&record! {
-            r#type,
-            #[serde(flatten)] name: Name::new(&self.name),
-            #[serde(flatten)] fields,
-        })
     }
 }
 
@@ -183,81 +175,125 @@ fn owners_text(owners: &Owners) -> String {
     text
 }
 
-fn finding_record<'a>(
-    filesystem: &'a FileSystem,
-    finding: &'a Finding,
-    names: &'a Names,
-) -> impl Serialize + use<'a> {
-    let copy = match finding.subject {
-        Subject::Superblock(number) => Some(number),
-        _ => None,
-    };
-    let level = match finding.subject {
-        Subject::TreeBlock { level, .. } => Some(level),
-        _ => None,
-    };
-    let inode = match finding.subject {
-        Subject::Inode { inode, .. } => Some(inode),
-        _ => None,
-    };
-    let checksums = finding.checksums();
-    let device = finding.place.and_then(|place| filesystem.devices().get(&place.device));
-    record! {
-        subject: finding.subject.name(),
-        copy,
-        tree: finding.subject.tree().map(|tree| record! { number: tree as i64, level }),
-        inode,
-        category: finding.category().name(),
-        problem: finding.problem.to_string(),
-        logical: finding.logical,
-        length: finding.length,
-        blocks: finding.blocks,
-        parent: finding.parent.map(parent_record),
-        mirror: finding.place.map(|place| place.mirror),
-        mirrors: finding.mirrors,
-        good_mirrors: &finding.good_mirrors,
-        rebuildable: finding.rebuildable,
-        device: finding.place.map(|place| place.device),
-        #[serde(flatten)] device_name: Name::of("device_name", device.and_then(|it| names.get(&it.name))),
-        physical: finding.place.map(|place| place.physical),
-        expected: checksums.map(|(expected, _)| expected.to_string()),
-        computed: checksums.map(|(_, computed)| computed.to_string()),
-        owners: finding.owners.list.iter().map(OwnerRecord::new).collect::<Vec<_>>(),
-        owners_complete: !finding.owners.is_partial,
-        owners_problem: &finding.owners.problem,
+impl Output {
+    fn finding_record<'a>(
+        &'a self,
+        filesystem: &'a FileSystem,
+        finding: &'a Finding,
+    ) -> records::Finding<'a> {
+        let (copy, level, inode) = match finding.subject {
+            Subject::Superblock(number) => (Some(number as u64), None, None),
+            Subject::TreeBlock { level, .. } => (None, Some(level), None),
+            Subject::Inode { inode, .. } => (None, None, Some(inode)),
+            _ => (None, None, None),
+        };
+        let (checksums, place) = (finding.checksums(), finding.place);
+        let device = place.and_then(|place| filesystem.devices().get(&place.device));
+        let device_name = device.and_then(|device| self.names.get(&device.name));
+        records::Finding {
+            r#type: "error",
+            name: Name::new(&self.name),
+            subject: finding.subject.name(),
+            copy,
+            tree: finding.subject.tree().map(|tree| TreeOf { number: tree as i64, level }),
+            inode,
+            category: finding.category().name(),
+            problem: finding.problem.to_string(),
+            logical: finding.logical,
+            length: finding.length,
+            blocks: finding.blocks,
+            parent: finding.parent.map(parent_record),
+            mirror: place.map(|place| place.mirror),
+            mirrors: finding.mirrors,
+            good_mirrors: &finding.good_mirrors,
+            rebuildable: finding.rebuildable,
+            device: place.map(|place| place.device),
+            device_name: device_name.map(Name::new),
+            physical: place.map(|place| place.physical),
+            expected: checksums.map(|(expected, _)| expected.to_string()),
+            computed: checksums.map(|(_, computed)| computed.to_string()),
+            owners: finding.owners.list.iter().map(owner_record).collect(),
+            owners_complete: !finding.owners.is_partial,
+            owners_problem: finding.owners.problem.as_deref(),
+        }
+    }
+
+    fn summary_record<'a>(
+        &'a self,
+        filesystem: &'a FileSystem,
+        summary: &Summary,
+        elapsed: Duration,
+    ) -> records::Verification<'a> {
+        let (superblock, verified) = (filesystem.superblock(), &summary.verified);
+        let counts = |count: &dyn Fn(Category) -> u64| {
+            Category::ALL.iter().map(|category| (category.name(), count(*category))).collect()
+        };
+        let missing = filesystem.missing_devices().iter().take(MAX_MISSING_IDS);
+        let unprotected = summary.used.map(|it| it.unprotected);
+        records::Verification {
+            r#type: "summary",
+            name: Name::new(&self.name),
+            fsid: superblock.fsid.to_string(),
+            label: Name::new(OsStr::from_bytes(&superblock.label)),
+            checksum: superblock.checksum_type.name(),
+            superblocks: verified.superblocks,
+            tree_blocks: verified.tree_blocks,
+            tree_bytes: verified.tree_bytes,
+            data_bytes: verified.data_bytes,
+            unchecked_bytes: verified.unchecked_bytes,
+            checksums: verified.checksums,
+            rebuilt_bytes: verified.rebuilt_bytes,
+            parity_bytes: verified.parity_bytes,
+            errors: counts(&|category| summary.count(category)),
+            errors_not_printed: counts(&|category| hidden(summary, &self.shown, category)),
+            lost_blocks: summary.lost_blocks,
+            missing_devices: missing.map(|device| device.id).collect(),
+            missing_device_count: summary.missing_devices,
+            missing_bytes: summary.missing_bytes,
+            compared: summary.compared,
+            used: summary.used.map(|it| records::Used {
+                metadata: it.metadata,
+                data: it.data,
+                unprotected: it.unprotected.total(),
+            }),
+            unprotected: unprotected.map(|it| records::Unprotected {
+                nodatasum: it.nodatasum,
+                preallocated: it.preallocated,
+                internal: it.internal,
+                other: it.other,
+            }),
+            seconds: elapsed.as_secs_f64(),
+        }
     }
 }
 
-fn parent_record(parent: Parent) -> impl Serialize {
+fn parent_record(parent: Parent) -> records::Parent {
     let (kind, at) = match parent {
         Parent::Root { logical, slot } => ("root item", Some((logical, slot))),
         Parent::Node { logical, slot } => ("pointer", Some((logical, slot))),
         _ => ("superblock", None),
     };
-    let at = at.map(|(logical, slot)| record! { logical, slot });
-    record! { kind, #[serde(flatten)] at }
+    let (logical, slot) = at.unzip();
+    records::Parent { kind, logical, slot }
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum OwnerRecord<'a> {
-    File { subvolume: u64, inode: u64, offset: u64, paths: Vec<Name<'a>> },
-    Tree { tree: i64, tree_name: &'a str, path: Option<Name<'a>> },
-    Unknown,
-}
-
-impl<'a> OwnerRecord<'a> {
-    fn new(owner: &'a Owner) -> Self {
-        let named = |path: &'a Vec<u8>| Name::new(OsStr::from_bytes(path));
-        match *owner {
-            Owner::File { subvolume, inode, offset, ref paths } => {
-                Self::File { subvolume, inode, offset, paths: paths.iter().map(named).collect() }
-            }
-            Owner::Tree { number, name, ref path } => {
-                Self::Tree { tree: number as i64, tree_name: name, path: path.as_ref().map(named) }
-            }
-            _ => Self::Unknown,
-        }
+fn owner_record(owner: &Owner) -> records::Owner<'_> {
+    let named = |path| Named { name: Name::new(OsStr::from_bytes(path)) };
+    match owner {
+        Owner::File { subvolume, inode, offset, paths } => records::Owner {
+            subvolume: Some(*subvolume),
+            inode: Some(*inode),
+            offset: Some(*offset),
+            paths: Some(paths.iter().map(|path| named(path)).collect()),
+            ..records::Owner::default()
+        },
+        Owner::Tree { number, name, path } => records::Owner {
+            tree: Some(*number as i64),
+            tree_name: Some(name),
+            path: Some(path.as_ref().map(|path| named(path))),
+            ..records::Owner::default()
+        },
+        _ => records::Owner::default(),
     }
 }
 
@@ -404,52 +440,6 @@ fn describe(category: Category) -> &'static str {
         Category::Read => "blocks that cannot be read",
         Category::Parity => "parities",
         other => other.name(),
-    }
-}
-
-fn summary_record(
-    filesystem: &FileSystem,
-    summary: &Summary,
-    shown: &[u64; Category::ALL.len()],
-    elapsed: Duration,
-) -> impl Serialize {
-    let (superblock, verified) = (filesystem.superblock(), &summary.verified);
-    let counts = |count: &dyn Fn(Category) -> u64| -> BTreeMap<_, _> {
-        Category::ALL.iter().map(|category| (category.name(), count(*category))).collect()
-    };
-    let missing = filesystem.missing_devices().iter().take(MAX_MISSING_IDS);
-    let missing: Vec<_> = missing.map(|device| device.id).collect();
-    record! {
-        fsid: superblock.fsid.to_string(),
-        #[serde(flatten)] label: Name::of("label", Some(OsStr::from_bytes(&superblock.label))),
-        checksum: superblock.checksum_type.name(),
-        superblocks: verified.superblocks,
-        tree_blocks: verified.tree_blocks,
-        tree_bytes: verified.tree_bytes,
-        data_bytes: verified.data_bytes,
-        unchecked_bytes: verified.unchecked_bytes,
-        checksums: verified.checksums,
-        rebuilt_bytes: verified.rebuilt_bytes,
-        parity_bytes: verified.parity_bytes,
-        errors: counts(&|category| summary.count(category)),
-        errors_not_printed: counts(&|category| hidden(summary, shown, category)),
-        lost_blocks: summary.lost_blocks,
-        missing_devices: missing,
-        missing_device_count: summary.missing_devices,
-        missing_bytes: summary.missing_bytes,
-        compared: summary.compared,
-        used: summary.used.map(|it| record! {
-            metadata: it.metadata,
-            data: it.data,
-            unprotected: it.unprotected.total(),
-        }),
-        unprotected: summary.used.map(|it| it.unprotected).map(|it| record! {
-            nodatasum: it.nodatasum,
-            preallocated: it.preallocated,
-            internal: it.internal,
-            other: it.other,
-        }),
-        seconds: elapsed.as_secs_f64(),
     }
 }
 

@@ -6,12 +6,14 @@ use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 
 use blkimage::{Bitmap, Image, Location};
+use blkrecord::Name;
 
 use super::args::Bitmaps;
 use crate::image;
-use crate::json::{self, Name, record};
+use crate::json;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::quote;
+use crate::records;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 
@@ -54,10 +56,10 @@ fn describe(args: &Bitmaps, name: &OsString, image: &Image) -> Result<String, Pr
             }
         };
         text += &match args.json {
-            true => json::line(&record! {
+            true => json::line(&records::map::Bitmap {
                 r#type: "bitmap",
-                #[serde(flatten)] image: Name::of("image", Some(name)),
-                #[serde(flatten)] name: Name::new(OsStr::from_bytes(&bitmap.name)),
+                image: Name::new(name),
+                name: Name::new(OsStr::from_bytes(&bitmap.name)),
                 granularity: bitmap.granularity,
                 state: state(bitmap),
                 dirty,

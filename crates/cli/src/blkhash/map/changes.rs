@@ -7,8 +7,9 @@ use super::args::Changes;
 use super::tracker::Opened;
 use crate::blkhash::out::Out;
 use crate::blkhash::source::Data;
-use crate::json::{self, record};
+use crate::json;
 use crate::problem::{Failure, Outcome, Problem};
+use crate::records;
 use crate::stdio::Stdout;
 
 /// Prints the changes of the image on the command line.
@@ -36,7 +37,7 @@ pub fn run(args: &Changes) -> Result<Outcome, Failure> {
     let mut out = Out::buffered();
     for extent in changes.extents() {
         let (offset, length) = (extent.start, extent.end - extent.start);
-        out.write(&json::line(&record! { r#type: "extent", offset, length }));
+        out.write(&json::line(&records::map::Extent { r#type: "extent", offset, length }));
     }
     out.end()?;
     Ok(Outcome::Clean)

@@ -7,9 +7,10 @@ use blkmap::{DupsSummary, Header};
 
 use super::args::Dups;
 use crate::blkhash::confine_to_open_files;
-use crate::json::{self, record};
+use crate::json;
 use crate::map::open;
 use crate::problem::{Failure, Outcome, Problem};
+use crate::records;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 
@@ -64,7 +65,7 @@ fn table(maps: usize, header: &Header, summary: &DupsSummary) -> String {
 }
 
 fn object(maps: usize, header: &Header, summary: &DupsSummary) -> String {
-    json::line(&record! {
+    json::line(&records::map::Duplicates {
         maps,
         digest: header.algorithm.name(),
         block_size: header.block_size.get(),

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 
+use blkrecord::Name;
 use blksum::map::{Changed, History, State};
 
 use super::args;
@@ -9,10 +10,11 @@ use super::part::Range;
 use crate::blkhash::confine_to_open_files;
 use crate::blkhash::out::Out;
 use crate::blkhash::source::shown;
-use crate::json::{self, Name, record};
+use crate::json;
 use crate::map::open;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::quote;
+use crate::records;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 
@@ -71,9 +73,9 @@ fn row(state: &State) -> String {
 
 fn object(name: &OsStr, state: &State) -> String {
     let (commit, changed) = (state.map.commit(), state.changed);
-    json::line(&record! {
+    json::line(&records::map::State {
         r#type: "state",
-        #[serde(flatten)] name: Name::new(name),
+        name: Name::new(name),
         sequence: commit.sequence(),
         created: state.created(),
         virtual_size: commit.image_size(),

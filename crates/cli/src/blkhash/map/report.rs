@@ -9,9 +9,9 @@ use std::io;
 use blkbtrfs::Content;
 use blkhash::Comparison;
 use blkimage::partition::Partition;
+use blkrecord::{Flat, Name};
 use blksum::map::AuditSummary;
 use blksum::{RelatedRun, Relation, Sides, Unreadable};
-use serde::Serialize;
 
 use super::args::Report;
 use super::picture::{self, Cells, Screen};
@@ -21,9 +21,12 @@ use crate::blkhash::contents::{self, Contents};
 use crate::blkhash::limit::Limit;
 use crate::blkhash::out::Out;
 use crate::blkhash::unreadable;
-use crate::json::{self, Name, record};
+use crate::json;
 use crate::messages;
 use crate::problem::Outcome;
+use crate::records;
+use crate::records::common::{Files, Reason};
+use crate::records::map::Side;
 use crate::size::Bytes;
 
 /// Says which side is larger.
@@ -314,7 +317,7 @@ impl Differences {
         let line = match self.mode {
             Mode::Json => {
                 let partition = self.labels.partitions(offset, length).next();
-                json::line(&record! {
+                json::line(&records::map::Difference {
                     r#type: "range",
                     offset,
                     length,
@@ -322,7 +325,7 @@ impl Differences {
                     kind: run.relation.name(),
                     partition: partition.map(|it| it.number),
                     partition_offset: partition.map(|it| offset.saturating_sub(it.offset)),
-                    #[serde(flatten)] content: contents::record(&content),
+                    files: Flat(Files::new(&content)),
                 })
             }
             _ => self.row(offset, length, run.relation, &content),
@@ -490,7 +493,7 @@ impl Differences {
     }
 
     fn audit_object(&self, audit: &AuditSummary) -> String {
-        json::line(&record! {
+        json::line(&records::map::Audit {
             r#type: "summary",
             block_size: self.sides.block_size.get(),
             blocks: self.counts.total(),
@@ -525,7 +528,7 @@ impl Differences {
             false if is_all => Some(true),
             false => None,
         };
-        json::line(&record! {
+        json::line(&records::map::Comparison {
             r#type: "summary",
             block_size: self.sides.block_size.get(),
             blocks: counts.total(),
@@ -538,15 +541,15 @@ impl Differences {
             unknown: counts.of(Relation::Unknown),
             not_printed: self.not_printed,
             same_content: same,
-            reasons: unreadable::objects(unreadable, |it| self.name_of(it)),
+            reasons: Reason::all(unreadable, |it| self.name_of(it)),
             left: side(&self.labels.left, self.sides.left),
             right: side(&self.labels.right, self.sides.right),
         })
     }
 }
 
-fn side(name: &OsStr, size: u64) -> impl Serialize {
-    record! { #[serde(flatten)] name: Name::new(name), size }
+fn side(name: &OsStr, size: u64) -> Side<'_> {
+    Side { name: Name::new(name), size }
 }
 
 fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {

@@ -4,17 +4,18 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 
 use blkmap::{Commit, Error, Map};
-use serde::Serialize;
+use blkrecord::{Flat, Name};
 use serde_json::Value;
 
 use super::args::Show;
 use crate::blkhash::confine_to_open_files;
 use crate::blkhash::out::Out;
 use crate::blkhash::source::shown;
-use crate::json::{self, Name, hex, record};
+use crate::json::{self, hex};
 use crate::map::open;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::quote;
+use crate::records::map::{self as records, Known};
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 
@@ -128,15 +129,15 @@ fn describe(name: &OsStr, map: &Map) -> Result<String, Error> {
 
 fn object(name: &OsStr, map: &Map) -> Result<String, Error> {
     let (header, commit) = (map.header(), map.commit());
-    Ok(json::line(&record! {
+    Ok(json::line(&records::Map {
         r#type: "map",
-        #[serde(flatten)] name: Name::new(name),
+        name: Name::new(name),
         digest: header.algorithm.name(),
         block_size: header.block_size.get(),
         salt: header.salt.to_string(),
         file_id: hex(&header.file_id),
         pages: map.pages(),
-        #[serde(flatten)] commit: commit_record(map, commit),
+        commit: Flat(known(map, commit)),
         info: info(map)?,
     }))
 }
@@ -148,11 +149,11 @@ fn log(name: &OsStr, map: &Map, is_json: bool, out: &mut Out) -> Result<(), Erro
     for commit in map.log() {
         let (offset, commit) = commit?;
         if is_json {
-            out.write(&json::line(&record! {
+            out.write(&json::line(&records::Commit {
                 r#type: "commit",
-                #[serde(flatten)] name: Name::new(name),
+                name: Name::new(name),
                 offset,
-                #[serde(flatten)] commit: commit_record(map, &commit),
+                commit: Flat(known(map, &commit)),
             }));
             continue;
         }
@@ -188,9 +189,9 @@ fn list(name: &OsStr, map: &Map, is_json: bool, out: &mut Out) -> Result<(), Err
             out.write(&format!("  {offset:>16} {length:>16}  {kind}\n"));
             continue;
         }
-        out.write(&json::line(&record! {
+        out.write(&json::line(&records::Pages {
             r#type: "run",
-            #[serde(flatten)] name: Name::new(name),
+            name: Name::new(name),
             kind,
             first_page: run.first,
             pages: run.count,
@@ -201,8 +202,8 @@ fn list(name: &OsStr, map: &Map, is_json: bool, out: &mut Out) -> Result<(), Err
     Ok(())
 }
 
-fn commit_record(map: &Map, commit: &Commit) -> impl Serialize {
-    record! {
+fn known(map: &Map, commit: &Commit) -> Known {
+    Known {
         sequence: commit.sequence(),
         r#final: commit.is_final(),
         virtual_size: commit.image_size(),

@@ -6,17 +6,19 @@ use std::io::{Seek, SeekFrom, Write as _};
 
 use blkimage::OpenOptions;
 use blkmap::{Key, Map};
+use blkrecord::Name;
 use blksum::map::{Info, Made, Subject, Tracked, Updated};
 
 use super::args::Update;
 use super::tracker::{Base, Opened};
 use crate::blkhash::source::{Data, shown};
-use crate::json::{self, Name, hex, record};
+use crate::json::{self, hex};
 use crate::map::open;
 use crate::map::output::{Content, Output, last_state};
 use crate::outputs::{Named, mode_of_images};
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
+use crate::records;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 
@@ -159,9 +161,9 @@ fn print(args: &Update, updated: &Updated) -> std::io::Result<()> {
     let commit = &updated.commit;
     let text = match () {
         () if args.quiet => return Ok(()),
-        () if args.json => json::line(&record! {
+        () if args.json => json::line(&records::map::Update {
             r#type: "update",
-            #[serde(flatten)] name: Name::new(args.output.as_ref().unwrap_or(&args.map)),
+            name: Name::new(args.output.as_ref().unwrap_or(&args.map)),
             blocks: commit.blocks(),
             read: updated.read,
             bytes: updated.bytes,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use blkhash::{Algorithm, BlockSize, Construction, Digest, Parameters};
 use blkimage::{Format, Image, OpenOption, OpenOptions};
+use blkrecord::Name;
 use blkverity::{StoredTree, TreeFile};
 
 use super::args::{DigestArgs, FsTree};
@@ -14,11 +15,12 @@ use super::format::failed;
 use crate::blkhash::output::Output;
 use crate::blkhash::source::{Data, shown};
 use crate::blkhash::source_args::SourceArgs;
-use crate::json::{self, Name, record};
+use crate::json;
 use crate::messages;
 use crate::outputs::mode_of_images;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
+use crate::records;
 use crate::stdio::Stdout;
 
 /// Prints the digest of every image on the command line.
@@ -151,8 +153,8 @@ fn print(
     let algorithm = parameters.algorithm();
     let hex = if args.for_builtin_sig { signed(digest, algorithm) } else { digest.to_string() };
     let line = match () {
-        () if args.json => json::text(&record! {
-            #[serde(flatten)] name: Name::new(name),
+        () if args.json => json::text(&records::verity::Digest {
+            name: Name::new(name),
             digest: digest.to_string(),
             hash: algorithm.name(),
             block_size: parameters.block_size().get(),

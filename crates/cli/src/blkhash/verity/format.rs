@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blkhash::{Digest, Salt};
 use blkimage::{Format as ImageFormat, Identity};
+use blkrecord::Flat;
 use blkverity::{Error, StoredTree, Superblock, SuperblockError, TreeFile};
 use rustix::fs::OFlags;
 use uuid::{Builder, Uuid};
@@ -14,11 +15,12 @@ use uuid::{Builder, Uuid};
 use super::args::{DmTree, Format};
 use crate::blkhash::output::Output;
 use crate::blkhash::source::{Data, shown};
-use crate::json::{self, Name, record};
+use crate::json;
 use crate::messages;
 use crate::outputs::{self, FileMode, Leftover, Named, Opened, mode_of_images};
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
+use crate::records;
 use crate::stdio::Stdout;
 
 /// Makes the hash file.
@@ -276,9 +278,8 @@ fn print(made: &Made, args: &Format) -> io::Result<()> {
     };
     let salt = superblock.salt.to_string();
     let text = if args.json {
-        json::line(&record! {
-            #[serde(flatten)] name: Name::new(&args.data),
-            #[serde(flatten)] hash_file: Name::of("hash_file", Some(&args.hash_file)),
+        json::line(&records::verity::HashFile {
+            names: Flat(records::verity::Names::new(&args.data, &args.hash_file)),
             root_hash: root.to_string(),
             uuid: (!args.tree.no_superblock).then_some(uuid),
             hash: superblock.algorithm.name(),

@@ -8,9 +8,9 @@ use std::time::Instant;
 use blkbtrfs::Content;
 use blkhash::Digest;
 use blkimage::{Format, OpenOptions, Slice, Source};
+use blkrecord::Flat;
 use blksum::Unreadable;
 use blkverity::{Error, Finding, Problem, StoredTree, Summary, Verifier};
-use serde::Serialize;
 
 use super::args::Verify;
 use super::{digest, format};
@@ -20,10 +20,13 @@ use crate::blkhash::out::Out;
 use crate::blkhash::source::{Data, shown};
 use crate::blkhash::unreadable;
 use crate::image;
-use crate::json::{self, Name, record};
+use crate::json;
 use crate::messages;
 use crate::problem::{Failure, Outcome, Problem as Reason};
 use crate::progress::Reporter;
+use crate::records;
+use crate::records::common::{Files, Reason as Unread};
+use crate::records::verity::Names;
 
 /// Verifies the image on the command line.
 pub fn run(args: &Verify) -> Result<Outcome, Failure> {
@@ -244,9 +247,9 @@ impl<'a> Output<'a> {
             _ => ("data", None),
         };
         let content = self.content(finding);
-        json::line(&record! {
+        json::line(&records::verity::Error {
             r#type: "error",
-            #[serde(flatten)] names: self.names(),
+            names: Flat(self.names()),
             problem,
             level,
             block: finding.first,
@@ -254,16 +257,13 @@ impl<'a> Output<'a> {
             offset: finding.offset,
             length: self.length(finding),
             partition: content.partition,
-            #[serde(flatten)] content: contents::record(&content),
+            files: Flat(Files::new(&content)),
         })
     }
 
     /// Returns the fields with the names of both files.
-    fn names(&self) -> impl Serialize {
-        record! {
-            #[serde(flatten)] name: Name::new(&self.args.data),
-            #[serde(flatten)] hash_file: Name::of("hash_file", Some(&self.args.hash_file)),
-        }
+    fn names(&self) -> Names<'_> {
+        Names::new(&self.args.data, &self.args.hash_file)
     }
 
     /// Returns the length of the blocks, of which the last one of the data may be short.
@@ -298,9 +298,9 @@ impl<'a> Output<'a> {
         let Summary { data_blocks, bad_data, unverified, bad_tree, unnamed, is_other_root, .. } =
             *summary;
         let text = if self.args.json {
-            json::line(&record! {
+            json::line(&records::verity::Summary {
                 r#type: "summary",
-                #[serde(flatten)] names: self.names(),
+                names: Flat(self.names()),
                 data_blocks,
                 bad_data_blocks: bad_data,
                 unreadable_blocks: summary.unreadable,
@@ -308,7 +308,7 @@ impl<'a> Output<'a> {
                 bad_hash_blocks: bad_tree,
                 other_root: is_other_root,
                 errors_not_printed: self.not_printed + unnamed,
-                reasons: unreadable::objects(unreadable, |_| &self.args.data),
+                reasons: Unread::all(unreadable, |_| &self.args.data),
                 seconds,
             })
         } else {

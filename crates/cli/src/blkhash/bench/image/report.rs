@@ -1,23 +1,22 @@
 //! Prints the measurements of an image, as text and as JSON.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use blkbench::Spread;
 use blkbench::text::{number, size, table};
 use blkimage::Format;
-use serde::Serialize;
+use blkrecord::Name;
 
 use super::super::noise::{mark, note};
-use crate::json::Name;
+use crate::json;
+use crate::records::bench as records;
 use crate::size::Bytes;
 
 /// An image, and what its digests cost.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Report {
     /// Its name.
-    #[serde(flatten, serialize_with = "as_name")]
     pub name: OsString,
-    #[serde(serialize_with = "as_text")]
     pub format: Format,
     /// Size of the guest's content in bytes.
     pub virtual_size: u64,
@@ -29,12 +28,11 @@ pub struct Report {
     /// none where there is nothing behind the cache, or it cannot be passed.
     pub storage: Option<Spread>,
     /// Digests in the order they were asked for, `null` first.
-    #[serde(skip)]
     pub rows: Vec<Row>,
 }
 
 /// A digest on some number of threads.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Row {
     pub digest: &'static str,
     pub threads: usize,
@@ -45,8 +43,7 @@ pub struct Row {
 }
 
 /// The bottleneck of a checksum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The storage: hashing keeps up with it.
     Disk,
@@ -63,6 +60,14 @@ impl Bound {
             Some(storage) if rate >= KEEPS_UP * storage => Self::Disk,
             _ if rate >= KEEPS_UP * reading => Self::Memory,
             _ => Self::Hash,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Memory => "memory",
+            Self::Hash => "hash",
         }
     }
 
@@ -151,16 +156,18 @@ pub fn text(report: &Report, longer: &str) -> String {
 
 /// The report as JSON, an object a line: the image, then its rows.
 pub fn json(report: &Report) -> String {
-    let rows = report.rows.iter().map(|row| crate::json::text(row) + "\n");
-    crate::json::text(report) + "\n" + &rows.collect::<String>()
-}
-
-fn as_name<S: serde::Serializer>(name: &OsStr, serializer: S) -> Result<S::Ok, S::Error> {
-    Name::new(name).serialize(serializer)
-}
-
-fn as_text<S: serde::Serializer>(format: &Format, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(format)
+    let image = json::line(&records::Image {
+        name: Name::new(&report.name),
+        format: report.format.name(),
+        virtual_size: report.virtual_size,
+        beginning: report.beginning,
+        data: report.data,
+        storage: report.storage,
+    });
+    let row = |&Row { digest, threads, rate, bound }: &Row| {
+        json::line(&records::Digest { digest, threads, rate, bound: bound.name() })
+    };
+    image + &report.rows.iter().map(row).collect::<String>()
 }
 
 const GIB: f64 = (1 << 30) as f64;

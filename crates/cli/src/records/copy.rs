@@ -1,0 +1,61 @@
+//! The object of blkcopy.
+
+use blkrecord::{Flat, Name, record};
+
+record! {
+    /// What was asked for.
+    pub struct Names<'a> {
+        /// `copy`
+        pub r#type: &'static str,
+        /// the source as it was named on the command line
+        pub source: Name<'a>,
+        /// the destination as it was named on the command line
+        pub destination: Name<'a>,
+    }
+}
+
+record! {
+    /// A copy.
+    pub struct Copy<'a> {
+        /// the names
+        pub names: Flat<Names<'a>>,
+        /// the checksum in hexadecimal; null with `--verify=none`, and if only a part was read
+        pub checksum: Option<String>,
+        /// the digest algorithm; null without a checksum
+        pub digest: Option<&'static str>,
+        /// the construction; null without a checksum
+        pub construction: Option<String>,
+        /// bytes of a block; null without blocks or a checksum
+        pub block_size: Option<usize>,
+        /// bytes of the content
+        pub virtual_size: u64,
+        /// format of the source
+        pub format: &'static str,
+        /// bytes that were written; null for standard output
+        pub written_bytes: Option<u64>,
+        /// bytes that became or stayed zero without being written; null for standard output
+        pub zeroed_bytes: Option<u64>,
+        /// bytes that the destination had already, and that were left as they were; null for standard output
+        pub equal_bytes: Option<u64>,
+        /// bytes in the blocks that differ from the map of `--delta-from`; null without it
+        pub changed_bytes: Option<u64>,
+        /// bytes that were sent with `--delta-from`; null without it
+        pub delta_bytes: Option<u64>,
+        /// `readback`, `source` or `none`, as `--verify`
+        pub verified: &'static str,
+        /// `direct` (around the page cache), `page-cache` or `nbd`; null if the destination was not read back
+        pub read_back: Option<&'static str>,
+        /// duration of the copy
+        pub seconds: f64,
+    }
+}
+
+record! {
+    /// A copy that failed.
+    pub struct Failed<'a> {
+        /// the names
+        pub names: Flat<Names<'a>>,
+        /// the message, with the name that it is about
+        pub error: String,
+    }
+}

@@ -346,7 +346,9 @@ const FIRST_PROFILE_BIT: u32 = 3;
 const HEAD: usize = 0x30;
 const STRIPE_ITEM: usize = 0x20;
 
-/// Chunks are usually at least 1 GiB, so this is enough for half a PiB. The memory for it is small.
+/// Maximum number of stripes of all chunks. Chunks are usually at least 1 GiB, so this is enough for half a PiB. The
+/// memory for it is small.
+/// Limit in stripes.
 const MAX_STRIPES: usize = 512 << 10;
 
 #[cfg(test)]

@@ -146,10 +146,13 @@ impl Content {
 const SECTOR: u64 = 4096;
 
 /// Maximum number of sectors of one range that are looked up, because each takes a search.
+/// Limit in sectors.
 const MAX_SECTORS: u64 = 64;
 
 /// Maximum number of sectors that are looked up for all ranges, which take some seconds.
+/// Limit in sectors.
 const MAX_TOTAL_SECTORS: u64 = 1 << 18;
 
 /// Maximum number of files that are named for one range.
+/// Limit in files.
 const MAX_FILES: usize = 16;

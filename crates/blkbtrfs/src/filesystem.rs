@@ -513,7 +513,8 @@ fn kind_name(flags: u64) -> String {
     set.collect::<Vec<_>>().join("+")
 }
 
-/// More disks than any machine has.
+/// Maximum number of devices of a file system, more than any machine has disks.
+/// Limit in devices.
 const MAX_DEVICES: usize = 4096;
 
 /// States of a device replacement that is in progress.

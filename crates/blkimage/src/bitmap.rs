@@ -52,5 +52,6 @@ impl DirtyExtents {
     }
 }
 
-/// Maximum number of extents of a bitmap. They take 256 MiB.
+/// Maximum number of extents of a bitmap of changed blocks. They take 256 MiB.
+/// Limit in extents.
 const MAX_EXTENTS: usize = 16 << 20;

@@ -206,6 +206,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Maximum number of files in a chain. Real chains have tens of files. Each one costs
-/// memory and a lookup per run.
+/// Maximum number of files in a chain. Real chains have tens of files. Each one costs a descriptor, memory and a
+/// lookup per run.
+/// Limit in files.
 pub(crate) const MAX_CHAIN: usize = 200;

@@ -29,13 +29,12 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Appliances have tens of members. All headers are read for each disk, and for each line of a manifest.
-    pub const APPLIANCE: Self = Self { max_headers: 1000, special: false };
+    /// Those of appliances.
+    pub const APPLIANCE: Self = Self { max_headers: MAX_OF_APPLIANCE, special: false };
 
-    /// Archives of container images have a member for each blob, with up to three headers. Those of Docker have links to
-    /// layers under other names.
+    /// Those of archives of container images. Archives of Docker have links to layers under other names.
     #[cfg(feature = "oci")]
-    pub const IMAGES: Self = Self { max_headers: 10_000, special: true };
+    pub const IMAGES: Self = Self { max_headers: MAX_OF_IMAGES, special: true };
 }
 
 impl Rules {
@@ -150,6 +149,17 @@ fn key(name: &[u8]) -> Vec<u8> {
     let components = components.filter(|component| !matches!(*component, b"" | b"."));
     components.collect::<Vec<_>>().join(SEPARATOR)
 }
+
+/// Maximum number of headers of members of an appliance, which has tens of members. All headers are read for each disk,
+/// and for each line of a manifest.
+/// Limit in headers.
+const MAX_OF_APPLIANCE: u32 = 1000;
+
+/// Maximum number of headers of members of an archive of container images, which has a member for each blob, with up
+/// to three headers.
+/// Limit in headers.
+#[cfg(feature = "oci")]
+const MAX_OF_IMAGES: u32 = 10_000;
 
 /// Sorts before every other byte, and is in no name of a member.
 const SEPARATOR: &[u8] = b"\0";

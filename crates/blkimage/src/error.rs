@@ -220,6 +220,7 @@ struct Inner {
 }
 
 /// Maximum number of bytes of an image that a message repeats. A backing file name fits.
+/// Limit in bytes.
 const MAX_EXCERPT: usize = 1023;
 
 #[cfg(test)]

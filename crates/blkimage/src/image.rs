@@ -419,8 +419,9 @@ impl Place<'_> {
     }
 }
 
-/// Maximum number of runs that one call to `extent` joins: enough that fragments do not cost a call
-/// each, few enough that a call stays short.
+/// Maximum number of runs that one call to `extent` joins: enough that fragments do not cost a call each, few enough
+/// that a call stays short.
+/// Limit in runs.
 const MAX_JOINED: usize = 64;
 
 #[cfg(test)]

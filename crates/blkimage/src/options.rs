@@ -255,6 +255,8 @@ pub enum VpcSize {
 
 names!(VpcSize { Auto = "auto", Geometry = "geometry", Current = "current" });
 
-/// 1 TiB, which takes about half an hour to read through qemu-nbd.
+/// Default number of bytes by which a compressed file, or an image that qemu-nbd reads, may have more content than it
+/// stores. They take about half an hour to read through qemu-nbd.
+/// Limit in bytes.
 #[cfg(any(feature = "compressed", feature = "qemu-nbd"))]
 pub(crate) const DEFAULT_MAX_ZEROS: u64 = 1 << 40;

@@ -71,7 +71,8 @@ const WHILE_READING: [i64; 3] = [100, 201, 203];
 /// Own locks: write and resize are in use, and read is not shared.
 const WHILE_WRITING: [i64; 3] = WRITERS;
 
-/// The locks are looked for this often, for half a second in all.
+/// Maximum number of times that the locks of QEMU are looked for, for half a second in all.
+/// Limit in attempts.
 const MAX_TRIES: u32 = 50;
 
 const PAUSE: Duration = Duration::from_millis(10);

@@ -44,5 +44,6 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Size of the largest key file of cryptsetup, in bytes.
+/// Maximum size of a secret: that of the largest key file of cryptsetup.
+/// Limit in bytes.
 const MAX_SECRET: u64 = 8 << 20;

@@ -554,8 +554,10 @@ const OVERLAYS: [&[u8]; 4] = [
 /// Offset of the type of a member in its header.
 const TYPE: usize = 156;
 
-/// Maximum size of an extended header in bytes.
+/// Maximum size of an extended header of a tar archive.
+/// Limit in bytes.
 const MAX_TEXT: u64 = 64 << 10;
 
-/// Maximum length of a name in bytes: that of a path in Linux.
+/// Maximum length of the name of a member: that of a path in Linux.
+/// Limit in bytes.
 const MAX_NAME: usize = 4096;

@@ -97,5 +97,6 @@ impl Walks {
     }
 }
 
-/// Maximum number of idle walks, for as many concurrent readers. Each one takes 16 bytes per layer.
+/// Maximum number of idle walks through a chain, for as many concurrent readers. Each one takes 16 bytes per layer.
+/// Limit in walks.
 const MAX_IDLE: usize = 32;

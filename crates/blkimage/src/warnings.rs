@@ -70,7 +70,8 @@ impl Warnings {
     }
 }
 
-/// Maximum number of warnings with the same reason.
+/// Maximum number of warnings about an image with the same reason.
+/// Limit in warnings.
 const MAX_ALIKE: usize = 3;
 
 #[cfg(test)]

@@ -232,5 +232,6 @@ impl std::fmt::Debug for BlockCheck {
     }
 }
 
-/// Number of pages that are kept, 8 KiB each at most.
+/// Maximum number of pages of a map that are kept, 8 KiB each at most.
+/// Limit in pages.
 const SLOTS: usize = 256;

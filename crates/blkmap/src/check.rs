@@ -141,5 +141,6 @@ fn check_padding(bytes: &dyn ReadAt, from: u64, end: u64) -> Result<()> {
     Ok(())
 }
 
-/// Maximum number of entries of checkpoints that are compared with each other, 32 MiB of them.
+/// Maximum number of entries of checkpoints of a series that are compared with each other, 32 MiB of them.
+/// Limit in entries.
 const MAX_RUNS: usize = 1 << 21;

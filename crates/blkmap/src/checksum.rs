@@ -133,5 +133,7 @@ fn push(
     }
 }
 
-/// Maximum number of zero blocks, each of which costs a digest. A small map can have any number of them.
+/// Maximum number of zero blocks of a map whose checksum is computed, each of which costs a digest. A small map can
+/// have any number of them.
+/// Limit in blocks.
 const MAX_ZERO_BLOCKS: u64 = 1 << 32;

@@ -234,5 +234,6 @@ fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
 /// Blocks whose digests are read at once.
 const PART: u64 = 1 << 12;
 
-/// Maximum number of blocks. There are two bits for each in memory.
+/// Maximum number of blocks of an image whose map is collected in any order. There are two bits for each in memory.
+/// Limit in blocks.
 const MAX_BLOCKS: u64 = 1 << 34;

@@ -195,7 +195,9 @@ fn sort_and_dedup(prefixes: &mut Vec<u128>) {
     prefixes.dedup();
 }
 
-/// Maximum number of digests that are kept, 512 MiB of them.
+/// Maximum number of digests that are kept to count equal blocks, 512 MiB of them. Above it, the counts are
+/// estimates.
+/// Limit in digests.
 const MAX_KEPT: usize = 1 << 25;
 
 /// Number of digests from which a second thread helps.

@@ -40,5 +40,7 @@ impl Commit {
 /// Bytes that are searched at once.
 const PART: usize = 1 << 20;
 
-/// Bytes at the end of a file in which the last commit is searched for. What a writer left behind it is less.
+/// Maximum number of bytes at the end of a file in which the last commit is searched for. What a writer left behind
+/// it is less.
+/// Limit in bytes.
 const MAX_SEARCH: u64 = 4 << 30;

@@ -73,7 +73,8 @@ pub use writer::Writer;
 /// Length of a page and alignment of every area of a map, in bytes.
 pub const PAGE: usize = 4096;
 
-/// Maximum length of the info of a map in bytes.
+/// Maximum length of the info of a map, JSON about the image.
+/// Limit in bytes.
 pub const MAX_INFO: u64 = 1 << 20;
 
 /// Runs the example of README.md as a test.

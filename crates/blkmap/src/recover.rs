@@ -235,5 +235,6 @@ impl Recovered {
 /// Bytes that are read at once.
 const PART: usize = 1 << 20;
 
-/// Maximum number of entries in a table of a checkpoint, 32 MiB of them.
+/// Maximum number of entries in a table of a checkpoint, when a map is continued. They take 32 MiB.
+/// Limit in entries.
 const MAX_ENTRIES: u64 = 1 << 20;

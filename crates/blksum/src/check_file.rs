@@ -355,9 +355,10 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// word that looks like a shorter one.
 const MIN_ANY: usize = 16;
 
-/// Maximum length of a line in bytes, including its line ending. Leaves room for the longest path
-/// (PATH_MAX with every byte escaped), tag and digest. A caller that reads a file line by line
-/// needs to keep at most one byte more.
+/// Maximum length of a line of a check file, including its line ending. Leaves room for the longest path (PATH_MAX
+/// with every byte escaped), tag and digest. A caller that reads a file line by line needs to keep at most one byte
+/// more.
+/// Limit in bytes.
 pub const MAX_LINE: usize = 16 << 10;
 
 #[cfg(test)]

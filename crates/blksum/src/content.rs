@@ -56,12 +56,14 @@ pub enum Conflict {
 pub struct UnknownContent;
 
 impl Content {
-    /// Maximum length in bytes of the name of a snapshot, so that a line holds it beside the longest path.
+    /// Maximum length of the name of a snapshot, so that a line holds it beside the longest path.
+    /// Limit in bytes.
     pub const MAX_SNAPSHOT: usize = 1024;
 
-    /// Unit in bytes of the ranges that a line can record, and the least that one may have up to the end of
-    /// an image: the author of a check file who learns whether a checksum matches cannot guess a file byte
-    /// by byte. Only the caller knows the end.
+    /// Unit of the ranges that a line can record, and the least that one may have up to the end of an image: the
+    /// author of a check file who learns whether a checksum matches cannot guess a file byte by byte. Only the caller
+    /// knows the end.
+    /// Limit in bytes.
     pub const SECTOR: u64 = 512;
 
     /// Returns whether this is the default, which a line does not mention.

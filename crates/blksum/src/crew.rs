@@ -156,7 +156,9 @@ impl<W: Work> Drop for AbandonOnPanic<'_, W> {
     }
 }
 
-/// More threads would only cost memory.
+/// Maximum number of threads that read an image, and of those that hash it. More threads would only
+/// cost memory.
+/// Limit in threads.
 const MAX_THREADS: usize = 1024;
 
 #[cfg(all(test, shuttle))]

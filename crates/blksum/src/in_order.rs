@@ -283,7 +283,9 @@ impl<F: Fn()> Drop for OnPanic<F> {
 /// Enough that no thread waits for an item that takes several times longer than others. Models have few items.
 const WINDOW_PER_THREAD: usize = if cfg!(shuttle) { 1 } else { 16 };
 
-/// Items are small, except for names of 16 KiB in hostile check files.
+/// Maximum number of names and checksums that wait for their turn. They are small, except for names of 16 KiB in
+/// hostile check files.
+/// Limit in items.
 const MAX_WINDOW: usize = 1024;
 
 const NO_PANIC: &str = "no thread panicked";

@@ -280,5 +280,6 @@ impl Chunk {
 /// Shorter gaps of zeros are read rather than skipped, because a page is read as a whole.
 const MIN_GAP: u64 = 4 << 10;
 
-/// Maximum number of extents of data in a chunk, which limits its memory.
+/// Maximum number of extents of data in a chunk of an image, which limits its memory.
+/// Limit in extents.
 const MAX_READS: usize = 1 << 12;

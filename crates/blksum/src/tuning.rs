@@ -110,6 +110,7 @@ const DEFAULT_READ_SIZE: usize = 1 << 20;
 const MIN_READ_SIZE: usize = 4 << 10;
 
 /// Maximum number of bytes that a thread reads at a time.
+/// Limit in bytes.
 pub const MAX_BUFFER: usize = 4 << 20;
 
 /// Enough for chunks that are ahead, and little memory because digests are small.

@@ -345,11 +345,13 @@ impl Source for ReadAround<'_> {
     }
 }
 
-/// Maximum number of reasons that are kept.
+/// Maximum number of reasons that are kept for reads that failed.
+/// Limit in reasons.
 const MAX_REASONS: usize = 8;
 
-/// How long reads of single blocks may fail, unless all others took longer. A disk takes seconds for each place that it cannot
-/// read, and a server may take as long as it likes for each error.
+/// Maximum time for which reads of single blocks may fail, unless all others took longer. A disk takes seconds for
+/// each place that it cannot read, and a server may take as long as it likes for each error.
+/// Limit in seconds.
 const MAX_FAILING: Duration = Duration::from_secs(600);
 
 #[cfg(test)]

@@ -141,6 +141,7 @@ fn of_tree(error: SinkError) -> Error {
     }
 }
 
-/// Maximum number of zero blocks that an image does not store, by default. That is 1 TiB with blocks of 4 KiB, for which
-/// the tree takes 8 GiB.
+/// Default maximum number of zero blocks of a tree that an image does not store. That is 1 TiB with blocks of 4 KiB,
+/// for which the tree takes 8 GiB.
+/// Limit in blocks.
 const MAX_ZERO_BLOCKS: u64 = 1 << 28;

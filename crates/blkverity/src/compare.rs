@@ -86,7 +86,8 @@ impl TreeBlocks for Compare<'_> {
     }
 }
 
-/// Maximum number of runs on each level, which limits the memory to 1 MiB for each.
+/// Maximum number of runs of different blocks on each level of a tree, which limits the memory to 1 MiB for each.
+/// Limit in runs.
 const MAX_RUNS: usize = 1 << 16;
 
 #[cfg(test)]

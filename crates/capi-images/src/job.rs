@@ -138,4 +138,5 @@ pub(crate) fn spawn(
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum time that cancelled work may take to end. A read from a dead server does not end.
+/// Limit in seconds.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -263,10 +263,13 @@ const NUMBERS: [&str; 6] = ["partition", "offset", "length", "block-size", "thre
 /// Options of work that are not.
 const OTHERS: [&str; 4] = ["digest", "construction", "salt", "key"];
 
-/// Extents that take 8 MiB.
+/// Default maximum number of extents that differ, which take 8 MiB. A small map can claim very
+/// many.
+/// Limit in extents.
 const DEFAULT_LIMIT: usize = 1 << 18;
 
-/// Findings that are kept by default, each of which has names of files.
+/// Default maximum number of findings that are kept, each of which has names of files.
+/// Limit in findings.
 const DEFAULT_FINDINGS: u64 = 100;
 
 const MAX_THREADS: u64 = 1024;

@@ -1,5 +1,5 @@
-//! Checks that the manual pages and completions in the repository match their sources, which are the argument parsers
-//! and `crates/cli/man`.
+//! Checks that the manual pages, completions and tables in the repository match their sources, which are the argument
+//! parsers, `crates/cli/man`, the table of options and the constants of limits.
 
 #![allow(missing_docs, reason = "a test program")]
 
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use blkhash_cli::{blkhash, blksum};
-use pages::{Kind, Page, man};
+use pages::{Kind, Page, limits, man};
 
 #[test]
 fn committed_pages_are_up_to_date() {
@@ -106,6 +106,74 @@ fn errors_in_a_page_name_the_file_and_the_line() {
         let error = page(text).err().unwrap().to_string();
         assert_eq!(error, format!("blkhash-info.md:{line}: {reason}"), "{text}");
     }
+}
+
+#[test]
+fn limits_are_computed() {
+    for (expression, unit, amount) in [
+        ("256 << 10", "bytes", "256 KiB"),
+        ("65_535 * 1024", "bytes", "65,535 KiB"),
+        ("900_000", "bytes", "900,000 bytes"),
+        ("2 << 20 << 3", "bytes", "16 MiB"),
+        ("1 << 10", "bytes a second", "1 KiB a second"),
+        ("(32 << 20) / 8", "entries", "4,194,304 entries"),
+        ("i32::MAX as u64 / 8", "entries", "268,435,455 entries"),
+        ("1 << 32", "blocks", "2^32 blocks"),
+        ("9_999", "names", "9999 names"),
+        ("OTHER - 2 * 3 + 0x1f", "names", "39 names"),
+        ("Duration::from_secs(OTHER - 13)", "seconds", "1 second"),
+        ("3 * SECOND as u64", "nanoseconds", "3 seconds"),
+    ] {
+        let found = limits::limits(&limit(expression, unit)).unwrap();
+        let [found] = found.try_into().unwrap();
+        let (name, text) = ("LIMIT".to_owned(), "Text, of lines.".to_owned());
+        assert_eq!(found, limits::Limit { name, amount: amount.to_owned(), text });
+    }
+}
+
+#[test]
+fn limits_are_not_guessed() {
+    for expression in [
+        "",
+        "1 2",
+        "(1",
+        "!0",
+        "-1",
+        "1 - 2",
+        "1 / 0",
+        "1 << 64",
+        "u64::MAX + 1",
+        "256 as u8",
+        "1u64",
+        "size_of::<u64>()",
+        "if cfg!(unix) { 1 } else { 2 }",
+        "MISSING",
+        "TWICE",
+    ] {
+        let error = limits::limits(&limit(expression, "bytes")).unwrap_err();
+        assert_eq!(error, "6: the value of the limit cannot be computed", "{expression}");
+    }
+    for (source, reason) in [
+        (
+            "/// Limit in bytes.\nconst A: u8 = 1;",
+            "1: the text of the limit is missing, or has a '|'",
+        ),
+        ("/// a\n/// Limit in bytes.\nfn a() {}", "2: the limit is not a constant"),
+        (
+            "/// a\n/// Limit in bytes, or so.\nconst A: u8 = 1;",
+            "2: the line is not 'Limit in UNIT.'",
+        ),
+    ] {
+        assert_eq!(limits::limits(source).unwrap_err(), reason);
+    }
+}
+
+/// Returns source code with a limit.
+fn limit(expression: &str, unit: &str) -> String {
+    let before = "/// Other text.\nconst OTHER: u64 = 14;\nconst SECOND: i128 = 1_000_000_000;\n";
+    let text = format!("/// Text,\n/// of lines.\n/// Limit in {unit}.\n#[cfg(unix)]\n");
+    let after = "const TWICE: u8 = 1;\nimpl A {\n    const TWICE: u8 = 2;\n}\n";
+    format!("{before}{text}pub(crate) const LIMIT: u64 = {expression};\n{after}")
 }
 
 const HEAD: &str = "---\ncommand: blkhash info\ndescription: d\nsynopsis:\n  - blkhash info IMAGE\ndate: 2026-11-23\n---\n";

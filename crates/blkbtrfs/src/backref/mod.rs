@@ -416,11 +416,15 @@ fn any_block(logical: u64, level: u8) -> Expected {
 /// Maximum length of an extent in bytes.
 const MAX_EXTENT: u64 = 1 << 30;
 
-/// Maximum number of parts of files for one extent.
+/// Maximum number of parts of files for one extent. A hostile file system may have any number.
+/// Limit in parts.
 const MAX_USES: usize = 256;
 
-/// Maximum number of steps for one block. Each step reads an item or a block.
+/// Maximum number of steps of a search for the files of one block. Each step reads an item or a
+/// block.
+/// Limit in steps.
 const MAX_STEPS: u64 = 50_000;
 
-/// Maximum number of steps for all blocks, which take some seconds.
+/// Maximum number of steps of the searches for all blocks, which take some seconds.
+/// Limit in steps.
 const MAX_TOTAL_STEPS: u64 = 5_000_000;

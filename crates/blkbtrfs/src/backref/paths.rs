@@ -111,8 +111,11 @@ fn join(parts: &[&[u8]]) -> Result<Vec<u8>> {
     Ok(path)
 }
 
-/// Maximum number of names reported for a file.
+/// Maximum number of names that are reported for a file. A hostile file system may have any number.
+/// Limit in names.
 const MAX_LINKS: usize = 8;
 
-/// Longer than any path that a program can open.
+/// Maximum length of a path, longer than any that a program can open. It ends the search in folders
+/// that contain each other.
+/// Limit in bytes.
 const MAX_PATH: usize = 8 << 10;

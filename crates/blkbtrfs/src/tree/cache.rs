@@ -34,5 +34,6 @@ impl BlockCache {
     }
 }
 
-/// Size of the cache in bytes.
+/// Maximum size of the tree blocks that are cached.
+/// Limit in bytes.
 const CACHE_SIZE: usize = 8 << 20;

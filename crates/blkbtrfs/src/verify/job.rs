@@ -137,5 +137,7 @@ impl<'a> Job<'a> {
 /// Maximum size of a tree block.
 const MAX_BLOCK: u64 = 64 << 10;
 
-/// Maximum number of recorded sectors, which take a few MiB of memory.
+/// Maximum number of sectors with findings that are recorded if there is parity. They take a few
+/// MiB of memory.
+/// Limit in sectors.
 const MAX_KNOWN_BAD: usize = 64 << 10;

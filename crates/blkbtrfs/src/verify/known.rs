@@ -158,9 +158,12 @@ impl Addresses {
 /// Each page covers 16 MiB of addresses with sectors of 4 KiB.
 const PAGE_WORDS: usize = 64;
 
-/// Takes 5 MiB of memory, and covers 128 GiB of adjacent tree blocks.
+/// Maximum number of pages that record the addresses of lost tree blocks. They take 5 MiB of
+/// memory, and cover 128 GiB of adjacent tree blocks.
+/// Limit in pages.
 const MAX_PAGES: usize = 8 << 10;
 
 /// Maximum number of recorded wrong references, less than 1 MiB. Each is an error. Further
 /// references to such blocks are verified and reported again.
+/// Limit in references.
 const MAX_WRONG: usize = 16 << 10;

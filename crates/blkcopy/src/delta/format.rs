@@ -365,10 +365,13 @@ const RECORD: usize = 24;
 /// Number of bytes of the digest behind a record.
 const CHAIN: usize = 32;
 
-/// A record has no more bytes than this, or than a block.
+/// Maximum size of a record of a delta, unless one block is larger. A record is in memory until its digest was
+/// checked.
+/// Limit in bytes.
 const MAX_DATA: u64 = 1 << 20;
 
-/// The text of an end is shorter.
+/// Maximum length of the text at the end of a delta.
+/// Limit in bytes.
 const MAX_TEXT: u64 = 1024;
 
 #[cfg(test)]

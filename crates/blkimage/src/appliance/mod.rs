@@ -193,7 +193,8 @@ pub fn is_layout(path: &Path) -> bool {
     cfg!(feature = "oci") && path.join("oci-layout").is_file()
 }
 
-/// Names in an error.
+/// Maximum number of disks of an appliance or container image that an error names.
+/// Limit in disks.
 const MAX_NAMES: usize = 5;
 
 const OVA: &[u8] = b".ova";

@@ -221,5 +221,6 @@ const MANIFEST: &[u8] = b".mf";
 /// The identification and the method, deflate, at the beginning of a gzip file.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 
-/// Maximum size in bytes of a descriptor or manifest. Usual ones have a hundredth.
+/// Maximum size of a descriptor or manifest of an appliance. Usual ones have a hundredth.
+/// Limit in bytes.
 const MAX_TEXT: u64 = 4 << 20;

@@ -93,13 +93,16 @@ pub(super) fn disks(text: &[u8]) -> Result<Vec<Disk>, String> {
     Ok(found)
 }
 
-/// Each disk is found in the archive anew.
+/// Maximum number of disks of a descriptor. Each is found in the archive anew.
+/// Limit in disks.
 pub(super) const MAX_DISKS: usize = 256;
 
-/// As many files as an archive may have members.
+/// Maximum number of files of a descriptor, as many as an archive may have members.
+/// Limit in files.
 const MAX_FILES: usize = 1000;
 
-/// Maximum length in bytes of an attribute that is kept: a path of Linux, with every byte as an entity.
+/// Maximum length of an attribute that is kept: a path of Linux, with every byte as an entity.
+/// Limit in bytes.
 const MAX_VALUE: usize = 16 << 10;
 
 /// The attributes that say where the disks are. Others are not kept.

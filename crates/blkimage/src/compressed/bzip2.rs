@@ -483,22 +483,30 @@ const BLOCK: u64 = 0x3141_5926_5359;
 const END: u64 = 0x1772_4538_5090;
 const MAGIC_BITS: usize = 48;
 
-/// Bytes of a decoded block without the first run-length coding, which may make it 52 times as large.
+/// Maximum size of a piece of a decoded block of bzip2: the block without the first run-length coding, which may make
+/// it 52 times as large.
+/// Limit in bytes.
 const CHUNK: usize = 900_000;
 
 /// More chunks than a block has, with its end.
 const MAX_CHUNKS: usize = 64;
 
-/// Memory for a block beside its chunks: the state of the decoder, and the block as it is stored, twice.
+/// Maximum memory for a block of bzip2 beside its pieces: the state of the decoder, and the block as it is stored,
+/// twice.
+/// Limit in bytes.
 const BLOCK_COST: usize = 6 << 20;
 
-/// More than the bits of a block that does not compress.
+/// Maximum length of a block of bzip2, more than that of one that does not compress.
+/// Limit in bits.
 const MAX_BLOCK_BITS: usize = 2 << 20 << 3;
 
-/// Number of parts that are joined to a block. At each bit, a magic is found by chance with the probability of 2^-47.
+/// Maximum number of parts that are joined to a block of bzip2. At each bit, a magic is found by chance with the
+/// probability of 2^-47.
+/// Limit in parts.
 const MAX_JOINS: usize = 8;
 
-/// More threads would only cost memory.
+/// Maximum number of threads that decode bzip2. More threads would only cost memory.
+/// Limit in threads.
 const MAX_THREADS: usize = 32;
 
 /// Number of bytes that are examined at once.

@@ -533,10 +533,12 @@ const MAX_SPENT: u64 = 8 << 20;
 /// Bytes that are decoded at once to verify them.
 const DRAINED: usize = 128 << 10;
 
-/// A unit of more than `MAX_LENGTH` is decoded again from its start only, and this many times.
+/// Maximum number of times that units of more than `MAX_LENGTH` are decoded again, from their start only.
+/// Limit in restarts.
 const MAX_BEGUN_AGAIN: u32 = 16;
 
-/// Number of times that all content may be decoded.
+/// Maximum number of times that all content may be decoded, for reads in disorder.
+/// Limit in passes.
 const MAX_PASSES: u64 = 16;
 
 /// Number of units that are decoded ahead: more than there are threads.

@@ -49,5 +49,8 @@ pub(super) fn too_large() -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, reason)
 }
 
-/// Enough for all levels of xz and for the windows that `zstd` accepts without an option.
+/// Default maximum size of the window of a decoder, and of what is decoded ahead with the table of
+/// the units. Enough for all levels of xz and for the windows that `zstd` accepts without an
+/// option.
+/// Limit in bytes.
 const DEFAULT_MAX_MEMORY: u64 = 256 << 20;

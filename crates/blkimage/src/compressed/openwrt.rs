@@ -18,7 +18,9 @@ pub(super) fn is_metadata(mut bytes: &[u8]) -> bool {
     bytes.is_empty() && count > 0
 }
 
-/// Length of all metadata, at most. The tool allows 30 KiB for a description and 1 KiB for a signature.
+/// Maximum length of all metadata behind the members of an image of OpenWrt. The tool allows 30 KiB for a description
+/// and 1 KiB for a signature.
+/// Limit in bytes.
 pub(super) const MAX_LENGTH: u64 = 64 << 10;
 
 const TRAILER: usize = 16;

@@ -134,13 +134,17 @@ fn is_short(unit: &Unit, next: &Unit, min_length: u64) -> bool {
     is_both || unit.length() < MIN_CONTENT
 }
 
-/// Bytes that a unit takes until everything was decoded, in tables that grow by doubling.
+/// Maximum memory for a unit until everything was decoded, in tables that grow by doubling. Units may take half of
+/// the memory that is allowed.
+/// Limit in bytes.
 pub(super) const UNIT_COST: u64 = 256;
 
 /// A unit of less content is always joined with the next one.
 const MIN_CONTENT: u64 = 1 << 20;
 
-/// A unit with this content is decoded again if it is read again.
+/// Maximum content of units that are joined if there are too many. One with this content is decoded again if it is
+/// read again.
+/// Limit in bytes.
 pub(super) const MAX_LENGTH: u64 = 64 << 20;
 
 /// This number of units is always allowed.

@@ -354,6 +354,10 @@ pub(super) const MAGIC: [u8; 6] = *b"\xfd7zXZ\0";
 pub(super) const HEADER: u64 = 12;
 /// Blocks have a header, at least, and something compressed.
 const MIN_BLOCK: u64 = 5;
+
+/// Maximum number of streams of an xz file, whose indexes are read first.
+/// Limit in streams.
 const MAX_STREAMS: usize = 1 << 16;
+
 /// Bytes of padding that are read at once.
 const PADDING: usize = 64 << 10;

@@ -110,7 +110,8 @@ pub(crate) fn check_inside(file: &HostFile, offset: u64, length: u64, what: &str
     Err(file.error(ErrorKind::Corrupt, reason).at(offset))
 }
 
-/// Limit in bytes, as in qcow2.
+/// Maximum length of the name of another file in an image, as in qcow2.
+/// Limit in bytes.
 const MAX_NAME: u32 = 1023;
 
 /// Calls `visit` with the index and the value of every entry of a table.

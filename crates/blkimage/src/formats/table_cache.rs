@@ -163,10 +163,12 @@ fn cost(window: &Window) -> usize {
     size_of_val(&**window) + 128
 }
 
-/// Memory for the tables of a chain in bytes. It maps 64 GiB of 64 KiB clusters.
+/// Maximum memory for the tables of a chain. It maps 64 GiB of 64 KiB clusters.
+/// Limit in bytes.
 const BUDGET: usize = 8 << 20;
 
-/// Maximum size of a window in bytes.
+/// Maximum size of a window, the part of a table that is read at once.
+/// Limit in bytes.
 const MAX_WINDOW: u64 = 64 << 10;
 
 /// Minimum size of a window in bytes. Smaller ones cost more in calls than they save in memory.

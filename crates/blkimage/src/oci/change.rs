@@ -58,8 +58,10 @@ const WHITEOUT: &[u8] = b".wh.";
 /// Rest of the name of a file that removes everything in its folder.
 const OPAQUE: &[u8] = b".wh..opq";
 
-/// Maximum length of a part of a path in bytes, that of file systems of Linux.
+/// Maximum length of a part of a path in a layer, that of file systems of Linux.
+/// Limit in bytes.
 const MAX_PART: usize = 255;
 
-/// Maximum number of parts of a path. Each is looked up among the links.
+/// Maximum number of parts of a path in a layer. Each is looked up among the links.
+/// Limit in parts.
 const MAX_PARTS: usize = 256;

@@ -170,5 +170,6 @@ impl Storage for Plain {
     }
 }
 
-/// Members of other names that may be before the file that makes an archive one of images.
+/// Maximum number of members of other names before the file that makes an archive one of images.
+/// Limit in members.
 const MAX_OTHERS: u32 = 16;

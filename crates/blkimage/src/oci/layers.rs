@@ -188,5 +188,6 @@ fn doubled(files: &Files, entry: &Entry) -> Error {
 /// About a whiteout that follows what it concerns. Some programs remove what the same layer has.
 const LATE: &str = "behind a member of the same layer that it concerns";
 
-/// Maximum number of files in the folder.
+/// Maximum number of files in the folder of disks.
+/// Limit in files.
 const MAX_NODES: usize = 10_000;

@@ -129,8 +129,11 @@ fn forget(paths: &mut BTreeSet<Vec<u8>>, folder: &[u8], size: &mut usize) {
     }
 }
 
-/// Maximum number of links. Large container images have some ten thousand.
+/// Maximum number of symbolic links in layers, and of hard links to them. Large container images have some ten
+/// thousand.
+/// Limit in links.
 const MAX_LINKS: usize = 200_000;
 
-/// Maximum number of bytes of their paths.
+/// Maximum size of the paths of all links in layers.
+/// Limit in bytes.
 const MAX_SIZE: usize = 32 << 20;

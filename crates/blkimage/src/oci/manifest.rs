@@ -352,20 +352,26 @@ const CONTAINERS: [&str; 2] =
 /// Units of quantities, each 1024 of the one before it.
 const QUANTITIES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// Maximum size of a JSON document in bytes: that of a manifest in registries and in containerd.
+/// Maximum size of a JSON document: that of a manifest in registries and in containerd.
+/// Limit in bytes.
 const MAX_JSON: u64 = 4 << 20;
 
 /// Maximum number of indexes and manifests. Large images have some ten platforms.
+/// Limit in documents.
 pub(super) const MAX_DOCUMENTS: usize = 256;
 
 /// Maximum number of indexes in each other.
+/// Limit in indexes.
 const MAX_DEPTH: usize = 4;
 
 /// Maximum number of layers of an image. Container runtimes allow 128.
+/// Limit in layers.
 const MAX_LAYERS: usize = 512;
 
 /// Maximum number of descriptors in all documents, each of which is looked up.
+/// Limit in descriptors.
 const MAX_DESCRIPTORS: usize = 131_072;
 
-/// Maximum length of a media type, a name or a title in bytes: that of a path in Linux.
+/// Maximum length of a media type, a name or a title: that of a path in Linux.
+/// Limit in bytes.
 const MAX_TEXT: usize = 4096;

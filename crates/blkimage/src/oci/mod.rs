@@ -375,10 +375,12 @@ fn is_plain(name: &str) -> bool {
     !name.contains(['\n', '\r', '\\', '\0'])
 }
 
-/// Names in an error.
+/// Maximum number of disks that an error about a name lists.
+/// Limit in disks.
 const MAX_NAMES: usize = 5;
 
-/// Maximum number of disks.
+/// Maximum number of disks of all images.
+/// Limit in disks.
 const MAX_DISKS: usize = 256;
 
 /// The files of which one makes a folder or an archive one of images, and the index.

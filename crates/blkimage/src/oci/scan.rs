@@ -110,9 +110,11 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Maximum number of headers of members in all layers, as often as they are listed. Large container images have some hundred
-/// thousand.
+/// Maximum number of headers of members in all layers, as often as they are listed. Large container images have some
+/// hundred thousand. Hashes of the paths of one layer are in memory.
+/// Limit in headers.
 const MAX_HEADERS: u32 = 2_000_000;
 
-/// Maximum size of the members of layers that are listed several times.
+/// Maximum memory for the members of layers that are listed several times, which are decoded once.
+/// Limit in bytes.
 const MAX_KEPT: usize = 128 << 20;

@@ -116,7 +116,10 @@ const HEADER_SIZE: usize = 92;
 /// Smallest size of an entry in bytes, as specified.
 const MIN_ENTRY_SIZE: u32 = 128;
 
+/// Maximum size of an entry of a GPT. All entries are read at once.
+/// Limit in bytes.
 const MAX_ENTRY_SIZE: u32 = 4096;
 
-/// Eight times the usual number of entries.
+/// Maximum number of entries of a GPT, eight times the usual number.
+/// Limit in entries.
 const MAX_ENTRIES: u32 = 1024;

@@ -143,5 +143,6 @@ const ENTRY: usize = 16;
 /// Type of the entry that protects a disk with a GPT.
 const GPT_PROTECTION: u8 = 0xee;
 
-/// Limit of Linux.
+/// Maximum number of logical partitions, as in Linux. Each is in a list of sectors that lead to the next one.
+/// Limit in partitions.
 const MAX_LOGICAL: u32 = 251;

@@ -327,7 +327,8 @@ const MAPPED: usize = 3;
 const CHECKSUM_TYPE: usize = 4;
 const FILE_CHECKSUM: usize = 5;
 
-/// Maximum number of bytes before the ranges. bmaptool writes 2 KB.
+/// Maximum number of bytes before the ranges of a bmap. bmaptool writes 2 KB.
+/// Limit in bytes.
 const MAX_HEAD: u64 = 64 << 10;
 
 const CUT_OFF: &str = "text in no element, or the end is cut off";

@@ -92,9 +92,12 @@ pub(super) fn shown(bytes: &[u8]) -> String {
     }
 }
 
-/// Maximum length in bytes of a line, and of an element of XML.
+/// Maximum length of a line of an index, and of an element of XML.
+/// Limit in bytes.
 pub(super) const MAX_TOKEN: usize = 4096;
 
+/// Maximum number of bytes of an index that a message quotes.
+/// Limit in bytes.
 const MAX_SHOWN: usize = 80;
 
 const BUFFER: usize = 64 << 10;

@@ -233,5 +233,6 @@ fn digest_of(text: &str, algorithm: Algorithm) -> std::result::Result<Digest, St
 const DIGESTS: [Algorithm; 5] =
     [Algorithm::Sha256, Algorithm::Sha1, Algorithm::Crc64Nvme, Algorithm::Crc32c, Algorithm::Crc32];
 
-/// Maximum length of the answer in bytes. An object has at most 10,000 parts, which take up to 500 bytes each.
+/// Maximum length of a list of parts of S3. An object has at most 10,000 parts, which take up to 500 bytes each.
+/// Limit in bytes.
 const MAX_TEXT: u64 = 8 << 20;

@@ -62,7 +62,8 @@ impl ReadAt for Spool {
     }
 }
 
-/// Maximum number of bytes in memory.
+/// Maximum size of the map of an index in memory. A larger one is a temporary file.
+/// Limit in bytes.
 const MAX_MEMORY: usize = 4 << 20;
 
 #[cfg(test)]

@@ -306,11 +306,13 @@ const MIN_GAP: u64 = 4 << 10;
 /// little more than a shorter one.
 const MAX_JOINED: u64 = 64 << 10;
 
-/// Number of queries after which a chunk ends with its block, which limits its memory and its time.
+/// Maximum number of queries until a chunk of a comparison ends with its block, which limits its memory and its time.
+/// Limit in queries.
 const MAX_STEPS: u32 = 1 << 12;
 
-/// Number of queries after which the rest of a block is read as a whole. Clusters of 1 KiB stay below
-/// it in the longest block.
+/// Maximum number of queries until the rest of a block is read as a whole. Clusters of 1 KiB stay below it in the
+/// longest block.
+/// Limit in queries.
 const MAX_BLOCK_STEPS: u32 = 1 << 16;
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl Limits {
     pub const NONE: Self = Self { size: u64::MAX, zeros: u64::MAX, folds: u64::MAX };
 
     /// Limits each step to about half a minute.
-    pub const SHORT: Self = Self { size: GIB, zeros: 64 * GIB, folds: 1 << 29 };
+    pub const SHORT: Self = Self { size: MAX_SIZE, zeros: MAX_ZEROS, folds: MAX_FOLDS };
 
     /// Tries all digests, which takes many times as long as one checksum.
     pub fn all_digests(self) -> Self {
@@ -98,6 +98,18 @@ impl fmt::Display for Untried {
         f.write_str(text)
     }
 }
+
+/// Maximum size of content for which the unusual digests of a value are tried.
+/// Limit in bytes.
+const MAX_SIZE: u64 = GIB;
+
+/// Maximum number of zeros that the digests of one pass of a search hash for `linear`, which takes half a minute.
+/// Limit in bytes.
+const MAX_ZEROS: u64 = 64 * GIB;
+
+/// Maximum number of blocks of zeros that the checksums of one pass of a search fold.
+/// Limit in blocks.
+const MAX_FOLDS: u64 = 1 << 29;
 
 const GIB: u64 = 1 << 30;
 

@@ -128,6 +128,7 @@ fn parse_parts(text: &str) -> Option<u64> {
 const INTEGRITY: [&str; 3] = ["sha256", "sha384", "sha512"];
 
 /// Maximum number of parts of an object in S3.
+/// Limit in parts.
 const MAX_PARTS: u64 = 10_000;
 
 #[cfg(test)]

@@ -155,6 +155,7 @@ impl Checksum for Folded {
 /// Progress advances, and a pass can be cancelled, at the ends of chunks.
 const ZERO_BLOCKS_AT_ONCE: u64 = 1 << 24;
 
-/// Maximum number of zero blocks, which is 256 TiB in blocks of 64 KiB. That is twice the size of
+/// Maximum number of zero blocks that nothing stores, which is 256 TiB in blocks of 64 KiB. That is twice the size of
 /// the largest file systems of guests. sha256 takes half a minute for them on two processors.
+/// Limit in blocks.
 const MAX_ZERO_BLOCKS: u64 = 1 << 32;

@@ -112,5 +112,7 @@ impl ZeroRuns {
 /// Number of consecutive zero blocks that make a chunk of their own.
 const LONG_RUN: u64 = 1 << 15;
 
-/// Maximum number of zero bytes if each byte is hashed. sha256 takes an hour for them.
+/// Maximum number of zero bytes that nothing stores if each byte is hashed. sha256 takes an hour
+/// for them.
+/// Limit in bytes.
 const MAX_LINEAR_ZEROS: u64 = 4 << 40;

@@ -349,13 +349,16 @@ fn spread(extents: &[Range<u64>]) -> Vec<[u64; 2]> {
     chosen.map(|extent| [extent.start, extent.end - extent.start]).collect()
 }
 
-/// More extents of a bitmap are left out.
+/// Maximum number of extents of a bitmap in the info of a map. More are left out.
+/// Limit in extents.
 const MAX_MARKED: usize = 64;
 
-/// More bitmaps of an image are left out.
+/// Maximum number of bitmaps of an image in the info of a map. More are left out.
+/// Limit in bitmaps.
 const MAX_BITMAPS: usize = 64;
 
-/// More partitions of a map are left out.
+/// Maximum number of partitions in the info of a map. More are left out.
+/// Limit in partitions.
 const MAX_PARTITIONS: usize = 256;
 
 #[cfg(test)]

@@ -100,8 +100,11 @@ impl Found<'_> {
     }
 }
 
-/// Maximum number of blocks in a map that is read as a whole for this, 64 MiB of digests.
+/// Maximum number of blocks in a map that is read as a whole to find contradictions to a list of changes, 64 MiB of
+/// digests.
+/// Limit in blocks.
 const MAX_BLOCKS: u64 = 2 << 20;
 
-/// Maximum number of ranges, which take 16 MiB.
+/// Maximum number of ranges of blocks that contradict a list of changes, which take 16 MiB.
+/// Limit in ranges.
 const MAX_RANGES: usize = 1 << 20;

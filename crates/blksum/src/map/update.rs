@@ -352,10 +352,12 @@ fn of_missed(error: Error, block_size: BlockSize, size: u64) -> Error {
     }
 }
 
-/// Maximum number of blocks in a sample that is not all, which take 160 MiB.
+/// Maximum number of blocks in a sample of an update that is not all, which take 160 MiB.
+/// Limit in blocks.
 const MAX_SAMPLES: u64 = 4 << 20;
 
-/// Maximum number of blocks that are compared because their place contradicts the map.
+/// Maximum number of blocks that an update compares because their place contradicts the map.
+/// Limit in blocks.
 const MAX_SUSPECTS: u64 = 256;
 
 #[cfg(test)]

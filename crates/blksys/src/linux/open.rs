@@ -136,5 +136,7 @@ const NODE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 const FOLDER: OFlags = NODE.union(OFlags::DIRECTORY);
 
-/// Maximum number of retries. openat2 fails with EAGAIN if a rename races with "..", which is rare.
+/// Maximum number of retries to open a file beneath a folder. openat2 fails with EAGAIN if a rename races
+/// with "..", which is rare.
+/// Limit in retries.
 const MAX_RENAME_RACES: u32 = 64;

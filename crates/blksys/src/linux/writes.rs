@@ -105,8 +105,9 @@ fn numbers(path: &Path) -> Option<Vec<u64>> {
     text.split_whitespace().map(|word| word.parse().ok()).collect()
 }
 
-/// Maximum number of attempts. The counts of a disk whose partitions are written to all the time are
-/// never consistent.
+/// Maximum number of attempts to count the writes to a disk. The counts of a disk whose partitions are written to all
+/// the time are never consistent.
+/// Limit in attempts.
 const MAX_TRIES: u32 = 100;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Generates the manual pages and shell completions in the repository, and what other files in it say of options. Run it in the root folder with
-//! `cargo run -p blkhash-cli --example generate -- man completions`.
+//! Generates the manual pages and shell completions in the repository, and what other files in it say of options and
+//! limits. Run it in the root folder with `cargo run -p blkhash-cli --example generate -- man completions`.
 
 mod pages;
 

@@ -189,5 +189,6 @@ fn label(label: Label) -> &'static str {
     }
 }
 
-/// Rows of a table of text. An image may have 65536 snapshots.
+/// Maximum number of rows of a table of snapshots or partitions. An image may have 65536 snapshots. `--json` has all.
+/// Limit in rows.
 const MAX_ROWS: usize = 100;

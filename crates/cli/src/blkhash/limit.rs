@@ -40,8 +40,10 @@ impl Limit {
     }
 }
 
-/// Number of errors that are printed by default.
+/// Maximum number of errors that are printed by default (`--max-errors`). The rest is counted.
+/// Limit in errors.
 const MAX_ERRORS: u64 = 100;
 
-/// Size in bytes of the errors that are printed by default, because names in an image may be long.
+/// Maximum size of the errors that are printed by default, because names in an image may be long.
+/// Limit in bytes.
 const MAX_BYTES: usize = 64 << 10;

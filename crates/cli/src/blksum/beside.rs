@@ -203,5 +203,7 @@ fn argument(name: &OsStr) -> Vec<u8> {
 const UNTRUSTED: &str =
     "is not used: users who may not write the image may write it, or it is another user's";
 
-/// A map may claim more zero blocks, for which its checksum would take long.
+/// Maximum number of zero blocks of a map beside an image whose checksum is computed. A map may claim more, for which
+/// that would take long.
+/// Limit in blocks.
 const MAX_ZERO_BLOCKS: u64 = 1 << 26;

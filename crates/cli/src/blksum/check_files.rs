@@ -270,14 +270,18 @@ fn read(file: &mut File, buf: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Maximum size in bytes of all held check files, which is more than a hundred thousand lines.
+/// Maximum size of all check files that are read before the sandbox is closed, which is more than a hundred thousand
+/// lines.
+/// Limit in bytes.
 const MAX_HELD: usize = 16 << 20;
 
-/// Maximum number of lines in a manifest, which is twice that of members. The headers of the archive are
-/// read for each.
+/// Maximum number of lines in a manifest, which is twice that of members. The headers of the archive are read for
+/// each.
+/// Limit in lines.
 const MAX_LINES: usize = 2000;
 
-/// Maximum number of bytes of a line in an error.
+/// Maximum number of bytes of a line of a manifest in an error.
+/// Limit in bytes.
 const MAX_SHOWN: usize = 200;
 
 /// The digest of lines without a tag, of which a manifest has none.
@@ -285,5 +289,6 @@ const UNUSED: Algorithm = Algorithm::Sha256;
 
 const CHUNK: usize = 64 << 10;
 
-/// Maximum time that reading a pipe may delay the first checksum.
+/// Maximum time that reading a check file from a pipe may delay the first checksum.
+/// Limit in seconds.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -101,6 +101,7 @@ pub fn parameters(tag: Option<&Tag>, given: &Parameters) -> Parameters {
 }
 
 /// Maximum number of checksums of one image at a time, because each needs memory.
+/// Limit in checksums.
 const MAX_AT_ONCE: usize = 16;
 
 #[cfg(test)]

@@ -212,5 +212,6 @@ const BLOCK: usize = 512;
 
 const BUFFER_SIZE: usize = 32 << 10;
 
-/// Number of bytes without a checksum after which a file is not a check file. It may be a disk.
+/// Maximum number of bytes without a checksum, after which a file is not a check file. It may be a disk.
+/// Limit in bytes.
 const MAX_NONSENSE: u64 = 16 << 20;

@@ -162,16 +162,19 @@ const NO_VALUES: &str = "no line ends with a checksum of 32 to 128 hexadecimal d
 
 const ESCAPE: u8 = 0x1b;
 
-/// Maximum length of a line in bytes. A longer one has no value.
+/// Maximum length of a line of a log. A longer one has no value.
+/// Limit in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
-/// Lines without an image of which each is named.
+/// Maximum number of values of a log without an image that are named one by one.
+/// Limit in values.
 const MAX_UNUSED: usize = 10;
 
 /// Length in bytes of the shortest digest that nbdcopy computes, md5.
 const MIN_SIZE: usize = 16;
 
-/// More values are not compared with each image.
+/// Maximum number of values of a log, each of which is compared with each image.
+/// Limit in values.
 const MAX_VALUES: usize = 1000;
 
 #[cfg(test)]

@@ -52,8 +52,10 @@ fn read_list(path: &Path, room: usize) -> Result<Vec<OsString>, String> {
     names.map(check).collect()
 }
 
-/// Maximum size of a list in bytes, which is a million names of 64 bytes.
+/// Maximum size of a list of `--files0-from`, which is a million names of 64 bytes.
+/// Limit in bytes.
 const MAX_LIST: u64 = 64 << 20;
 
 /// Maximum number of names in all lists, which take up to 100 bytes of memory each beside their own.
+/// Limit in names.
 const MAX_NAMES: usize = 4_000_000;

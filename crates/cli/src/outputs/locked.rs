@@ -49,7 +49,8 @@ pub fn lock(file: &File) -> Result<(), Problem> {
     Err(Problem::new("is being written by another process").with_outcome(Outcome::Busy))
 }
 
-/// A lock is tried this often, for half a second in all.
+/// Maximum number of times that a lock is tried, for half a second in all.
+/// Limit in attempts.
 const MAX_TRIES: u32 = 50;
 
 const PAUSE: Duration = Duration::from_millis(10);

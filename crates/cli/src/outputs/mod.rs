@@ -149,7 +149,8 @@ const OTHERS: &str =
 /// The permissions of the group.
 const GROUP: u32 = 0o070;
 
-/// More tries are not made to open a file that comes and goes.
+/// Maximum number of attempts to open an output whose file comes and goes.
+/// Limit in attempts.
 const MAX_TRIES: usize = 64;
 
 /// The number of links that Linux follows in one name.

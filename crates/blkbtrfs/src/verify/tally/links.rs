@@ -254,13 +254,17 @@ fn leads_back(
 }
 
 /// Maximum number of names compared to find the wrong one, which takes a few seconds.
+/// Limit in names.
 const MAX_NAMES: u64 = 1 << 20;
 
-/// Maximum number of items of inodes in removal, which takes some ten seconds.
+/// Maximum number of items of inodes in removal that are read, which takes some ten seconds.
+/// Limit in items.
 const MAX_LEFT: u64 = 1 << 26;
 
 /// Approximate size of a name and its header in bytes.
 const NAME_SIZE: u64 = 16;
 
-/// Maximum number of trees read again. Snapshots share their errors.
+/// Maximum number of trees that are read again to find the wrong items. Snapshots share their
+/// errors.
+/// Limit in trees.
 const MAX_LOCATED: u64 = 16;

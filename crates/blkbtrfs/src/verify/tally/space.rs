@@ -277,7 +277,9 @@ fn within(ranges: &Ranges, all: &Range<u64>) -> u64 {
 const END_OF_MKFS: u64 = 21 << 20;
 
 /// Maximum number of addresses without a block group to report.
+/// Limit in addresses.
 const MAX_NOWHERE: usize = 16;
 
 /// Maximum number of preallocated extents to check. Those with checksums are rare.
+/// Limit in extents.
 const MAX_WRITTEN: usize = 4096;

@@ -45,5 +45,6 @@ const MAGIC: u64 = 0xab23_4cef_23dc_ea87;
 const END: u64 = 0;
 const DIRTY_BITMAP: u64 = 0x2038_5fae_252c_b34a;
 
-/// Real images have a few.
+/// Maximum number of extensions of a parallels image. Real images have a few.
+/// Limit in extensions.
 const MAX_FEATURES: usize = 64;

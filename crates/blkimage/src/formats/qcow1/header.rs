@@ -128,6 +128,9 @@ const SECTOR: u64 = 512;
 const CLUSTER_BITS: std::ops::RangeInclusive<u32> = 9..=16;
 const L2_BITS: std::ops::RangeInclusive<u32> = 6..=13;
 const MIN_SIZE: u64 = 2;
+
+/// Maximum number of entries of an L1 table, as in QEMU. They take 2 GiB of the file, and are read in windows.
+/// Limit in entries.
 const MAX_L1_ENTRIES: u64 = i32::MAX as u64 / 8;
 
 const COMPRESSED: u64 = 1 << 63;

@@ -295,17 +295,24 @@ const ENTRY_ALL_ONES: u64 = 1;
 const ENTRY_RESERVED: u64 = 0xff00_0000_0000_01fe;
 const ENTRY_OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
 
-/// Limits of QEMU.
+/// Maximum number of bitmaps of changed blocks, as in QEMU.
+/// Limit in bitmaps.
 const MAX_BITMAPS: u32 = 65_535;
+
+/// Maximum size of the directory of bitmaps, as in QEMU.
+/// Limit in bytes.
 const MAX_DIRECTORY: u64 = 65_535 * 1024;
+
+/// Limits of QEMU.
 const MAX_NAME: usize = 1023;
 const MIN_GRANULARITY: u8 = 9;
 const MAX_GRANULARITY: u8 = 31;
 const MAX_TABLE: u32 = 0x800_0000;
 const MAX_STORED: u64 = 0x2000_0000;
 
-/// Maximum size of the tables of all bitmaps in bytes. The table of a disk of 64 TiB takes 16 KiB.
-/// Overlapping tables could otherwise take hours.
+/// Maximum size of the tables of all bitmaps. The table of a disk of 64 TiB takes 16 KiB. Overlapping tables could
+/// otherwise take hours.
+/// Limit in bytes.
 const MAX_TABLES: u64 = 32 << 20;
 
 const WINDOW: usize = 64 << 10;

@@ -92,13 +92,22 @@ const ENCRYPTION: u32 = 0x0537_be77;
 const FEATURE_NAMES: u32 = 0x6803_f857;
 const DATA_FILE: u32 = 0x4441_5441;
 
-/// There are six kinds of extensions, and room for a quarter of a million empty ones.
+/// Maximum number of header extensions. There are six kinds of extensions, and room for a quarter
+/// of a million empty ones.
+/// Limit in extensions.
 const MAX_EXTENSIONS: usize = 1024;
-/// Limit of QEMU.
+
+/// Maximum length of the name of a backing format, as in QEMU.
+/// Limit in bytes.
 const MAX_FORMAT_NAME: u64 = 15;
+
 /// Size of the description of the bitmap directory.
 const BITMAPS_SIZE: u64 = 24;
-/// Maximum length of a path in Linux.
+
+/// Maximum length of the name of a data file: that of a path in Linux.
+/// Limit in bytes.
 const MAX_DATA_FILE_NAME: u64 = 4096;
-/// Three types of 64 features.
+
+/// Maximum size of the names of features: three types of 64 features.
+/// Limit in bytes.
 const MAX_FEATURE_TABLE: u64 = 3 * 64 * 48;

@@ -325,22 +325,37 @@ const L1_ENTRIES_AT: u64 = 36;
 const REFCOUNTS_AT: u64 = 48;
 const COMPRESSION_AT: u64 = 104;
 
-/// Limits of QEMU. Clusters of 2 MiB need decompression buffers of 2 MiB.
+/// Minimum size of a cluster as a power of two, as in QEMU.
+/// Limit in bits.
 const MIN_CLUSTER_BITS: u32 = 9;
+
+/// Maximum size of a cluster as a power of two, as in QEMU. Clusters of 2 MiB need decompression buffers of 2 MiB.
+/// Limit in bits.
 const MAX_CLUSTER_BITS: u32 = 21;
+
 /// 32 subclusters of at least a sector.
 const MIN_EXTENDED_BITS: u32 = 14;
-/// QEMU refuses an L1 table of more than 32 MiB.
+
+/// Maximum number of entries of an L1 table. QEMU refuses one of more than 32 MiB.
+/// Limit in entries.
 const MAX_L1_ENTRIES: u64 = (32 << 20) / 8;
-/// Limits of QEMU: counts of 64 bits, and a table of 8 MiB.
+
+/// Limit of QEMU: counts of 64 bits.
 const MAX_REFCOUNT_ORDER: u32 = 6;
+
+/// Maximum size of the table of reference counts, as in QEMU. The table is not read.
+/// Limit in bytes.
 const MAX_REFCOUNT_TABLE: u64 = 8 << 20;
+
 /// Maximum length of a file in QEMU.
 const MAX_OFFSET: u64 = i64::MAX as u64 >> 30 << 30;
 /// Version 2 has counts of 16 bits.
 const V2_REFCOUNT_ORDER: u32 = 4;
-/// Limit of the specification.
+
+/// Maximum length of the name of a backing file, as in the specification.
+/// Limit in bytes.
 const MAX_BACKING_NAME: u64 = 1023;
+
 /// QEMU counts virtual sizes in sectors.
 pub(super) const SECTOR: u64 = 512;
 

@@ -196,9 +196,19 @@ fn not_found(file: &HostFile, wanted: &str, seen: &[String], count: u32) -> Erro
 }
 
 const HEAD_SIZE: u64 = 40;
-/// Limits of QEMU.
+
+/// Maximum number of snapshots of an image, as in QEMU.
+/// Limit in snapshots.
 const MAX_SNAPSHOTS: u32 = 65536;
+
+/// Maximum size of the extra data of a snapshot, as in QEMU.
+/// Limit in bytes.
 const MAX_EXTRA: u32 = 1024;
+
+/// Maximum size of the snapshot table, as in QEMU. `blkhash info` keeps one such table.
+/// Limit in bytes.
 const MAX_TABLE: u64 = 64 << 20;
+
 /// Maximum number of snapshots that an error message lists.
+/// Limit in snapshots.
 const MAX_LISTED: usize = 16;

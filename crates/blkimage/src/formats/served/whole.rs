@@ -85,7 +85,8 @@ fn check_bochs(file: &HostFile) -> Result<()> {
 
 const MAGIC: &[u8] = b"Bochs Virtual HD Image";
 
-/// Maximum size of a bitmap in bytes, for an extent of 256 MiB. Bochs creates extents of about 1 MiB.
+/// Maximum size of the bitmap of a Bochs extent, for one of 256 MiB. Bochs creates extents of about 1 MiB.
+/// Limit in bytes.
 const MAX_BITMAP: u64 = 64 << 10;
 
 #[cfg(test)]

@@ -229,10 +229,13 @@ impl<'a> Log<'a> {
     }
 }
 
-/// Maximum length in bytes of a log that is replayed. Hyper-V and QEMU create logs of 1 MiB.
-pub(super) const MAX_LOG: u64 = 64 * MIB;
+/// Maximum length of a log that is replayed. Hyper-V and QEMU create logs of 1 MiB.
+/// Limit in bytes.
+pub(super) const MAX_LOG: u64 = 64 << 20;
 
-/// Number of times that the search for entries may read each sector of the log. Entries that a program wrote need two.
+/// Maximum number of times that the search for entries may read each sector of the log. Entries that a program wrote
+/// need two.
+/// Limit in reads.
 const MAX_READS: u64 = 4;
 
 /// Number of descriptors in a sector of an entry that is not the first.

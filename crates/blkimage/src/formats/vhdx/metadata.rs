@@ -184,7 +184,10 @@ const TABLE_SIZE: u64 = 64 * KIB;
 const ENTRY: usize = 32;
 const MAX_ENTRIES: usize = 2047;
 
+/// Maximum size of a metadata item, as in the specification.
+/// Limit in bytes.
+const MAX_ITEM: u64 = 1 << 20;
+
 /// Limits of the specification.
-const MAX_ITEM: u64 = MIB;
 const MAX_BLOCK: u64 = 256 * MIB;
 const MAX_SIZE: u64 = 64 << 40;

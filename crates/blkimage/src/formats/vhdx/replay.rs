@@ -181,5 +181,6 @@ fn to_io(error: Error) -> io::Error {
     }
 }
 
-/// Maximum number of changes, which limits the memory for them to about 2 MiB.
+/// Maximum number of changes in a log, which limits the memory for them to about 2 MiB.
+/// Limit in changes.
 pub(super) const MAX_DESCRIPTORS: u32 = 16384;

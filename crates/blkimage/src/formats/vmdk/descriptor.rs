@@ -298,12 +298,13 @@ const MAX_NAME: usize = 511;
 /// Content id that means no parent.
 pub(crate) const NO_PARENT: u32 = 0xffff_ffff;
 
-/// Maximum size of a descriptor file in bytes. The maximum number of extents with names
-/// of maximum length fits.
+/// Maximum size of a descriptor file. The maximum number of extents with names of maximum length fits.
+/// Limit in bytes.
 pub(crate) const MAX_DESCRIPTOR: usize = 256 << 10;
 
-/// Maximum number of extents. Each one costs file descriptors here and in QEMU. Enough
-/// for 1 TB in files of 2 GB.
+/// Maximum number of extents of a descriptor. Each one costs file descriptors here and in QEMU. Enough for 1 TB in
+/// files of 2 GB.
+/// Limit in extents.
 const MAX_EXTENTS: usize = 512;
 
 /// Maximum number of sectors with a valid offset in bytes.

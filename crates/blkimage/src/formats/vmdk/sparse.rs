@@ -454,11 +454,15 @@ const GROUP: usize = 32;
 /// Limits of QEMU, in sectors and entries.
 const MAX_GRAIN: u64 = 0x20_0000;
 const MAX_ENTRIES: u64 = 512;
+
+/// Maximum number of grain tables, as in QEMU. Their directory is in the file as a whole, and is read in windows.
+/// Limit in tables.
 pub(super) const MAX_TABLES: u64 = 32 << 20;
 
 /// Maximum number of sectors with a valid offset in bytes.
 const MAX_CAPACITY: u64 = (i64::MAX as u64) / SECTOR;
 
-/// Maximum number of sectors of a compressed grain. QEMU reads larger ones, but every thread needs room
-/// for the compressed and the decompressed bytes. Writers use 128.
+/// Maximum size of a compressed grain. QEMU reads larger ones, but every thread needs room for the compressed and the
+/// decompressed bytes. Writers use 128.
+/// Limit in sectors.
 const MAX_COMPRESSED: u64 = 4096;

@@ -155,7 +155,9 @@ const MIN_STEP: u64 = 256 << 10;
 /// Maximum length of a query: worth a system call, but short enough that no other thread waits for it.
 const MAX_STEP: u64 = 4 << 20;
 
-/// Maximum number of extents that are kept, in about 256 KiB.
+/// Maximum number of extents of a file that are kept, in about 256 KiB. Those of a file that is read in disorder are
+/// many.
+/// Limit in extents.
 const MAX_KNOWN: usize = 4096;
 
 #[cfg(test)]

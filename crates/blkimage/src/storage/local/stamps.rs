@@ -94,13 +94,15 @@ fn tick(nanoseconds: u64, counts_even_seconds: bool) -> u64 {
 
 const SECOND: i128 = 1_000_000_000;
 
-/// Longest wait in nanoseconds: the longest tick, plus a small step back of the clock.
+/// Maximum wait for a tick of the clock of a file system: the longest tick, plus a small step back of the clock.
+/// Limit in nanoseconds.
 const MAX_WAIT: u64 = 3 * SECOND as u64;
 
 /// Shortest wait, a fraction of the kernel's shortest tick.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// Time after which a file that keeps changing is an error. More than twice the longest tick.
+/// Maximum time for which a file may keep changing before that is an error. More than twice the longest tick.
+/// Limit in seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

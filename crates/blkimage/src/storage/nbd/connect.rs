@@ -227,8 +227,10 @@ fn late(options: &NbdOptions) -> String {
     format!("the server did not answer for {seconds} seconds")
 }
 
-/// Maximum number of exports in a message.
+/// Maximum number of exports of a server in a message.
+/// Limit in exports.
 const MAX_EXPORTS: usize = 5;
 
-/// Maximum length of a name in a message, in bytes.
+/// Maximum length of the name of an export in a message.
+/// Limit in bytes.
 const MAX_NAME: usize = 64;

@@ -63,8 +63,9 @@ impl Coverage {
 
 const OUTSIDE: &str = "has a piece outside of what was asked for";
 
-/// Maximum number of chunks. Servers split replies at the bounds of clusters or sectors, and a request
+/// Maximum number of chunks of a reply. Servers split replies at the bounds of clusters or sectors, and a request
 /// never spans that many.
+/// Limit in chunks.
 const MAX_CHUNKS: usize = 4096;
 
 #[cfg(test)]

@@ -173,7 +173,8 @@ const STATE_ZERO: u64 = 2;
 /// `STATE_DIRTY` in docs/interop/nbd.rst of QEMU.
 const STATE_DIRTY: u64 = 1;
 
-/// Maximum number of extents in the cache, which take 1.5 MiB.
+/// Maximum number of extents of a reply, which take 1.5 MiB.
+/// Limit in extents.
 const MAX_KNOWN: usize = 64 << 10;
 
 /// Number of extents in a reply above which the next request is smaller.

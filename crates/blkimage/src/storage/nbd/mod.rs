@@ -366,18 +366,22 @@ fn size(handle: &Handle) -> Result<u64, String> {
     }
 }
 
-/// Maximum number of connections. More are no faster.
+/// Maximum number of connections to a server. More are no faster.
+/// Limit in connections.
 const MAX_CONNECTIONS: usize = 16;
 
-/// Timeout for a further connection. Servers that announce more connections than they
-/// serve leave them waiting.
+/// Maximum time to wait for a further connection. Servers that announce more connections than they serve leave them
+/// waiting.
+/// Limit in seconds.
 const MAX_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum size of a request in bytes. Larger ones do not fit into the socket's buffer, smaller ones
-/// need more round trips.
+/// Maximum size of a request to a server. Larger ones do not fit into the socket's buffer, smaller ones need more
+/// round trips.
+/// Limit in bytes.
 const MAX_REQUEST: u64 = 256 << 10;
 
 /// Maximum number of requests in flight for one read.
+/// Limit in requests.
 const MAX_DEPTH: usize = 16;
 
 /// Minimum block size in bytes if the server does not announce one.

@@ -50,12 +50,14 @@ impl Pace {
     }
 }
 
-/// Minimum rate in content bytes per second, low enough for every honest server: a sector every half
-/// second, or 1/64 of a line of 64 KiB/s for each of 16 connections.
+/// Minimum rate of content from a server, low enough for every honest one: a sector every half second, or 1/64 of a
+/// line of 64 KiB/s for each of 16 connections.
+/// Limit in bytes a second.
 pub(super) const MIN_RATE: u64 = 1 << 10;
 
-/// Number of timeouts in a period. With a timeout of a minute, 16 connections that share a line of 64
-/// KiB/s have each completed a request of 256 KiB after about a tenth of it.
+/// Maximum time for which a server may be slower than `MIN_RATE`. With a timeout of a minute, 16 connections that
+/// share a line of 64 KiB/s have each completed a request of 256 KiB after about a tenth of it.
+/// Limit in timeouts.
 const PATIENCE: u32 = 10;
 
 #[cfg(test)]

@@ -64,8 +64,9 @@ impl Talk {
     }
 }
 
-/// Maximum number of steps before an export is chosen. Servers take a few hundred, and three for each
+/// Maximum number of steps of libnbd before an export is chosen. Servers take a few hundred, and three for each
 /// further context or name. With names of 4 KiB, libnbd keeps about 20 MiB of contexts at most.
+/// Limit in steps.
 const MAX_STEPS: usize = 16 << 10;
 
 /// Number of steps between two checks of the clock.

@@ -113,5 +113,6 @@ fn printable(text: &str) -> String {
     out
 }
 
-/// Maximum length of a problem in bytes. Names of fields come from the list.
+/// Maximum length of a problem of a list in a message. Names of fields come from the list.
+/// Limit in bytes.
 const MAX_PROBLEM: usize = 300;

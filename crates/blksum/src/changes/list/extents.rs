@@ -69,7 +69,8 @@ pub(super) fn extent(offset: u64, length: u64) -> Result<Range<u64>, String> {
     Ok(offset..end)
 }
 
-/// Maximum number of extents, 16 bytes each.
+/// Maximum number of extents of a list, 16 bytes each.
+/// Limit in extents.
 pub(super) const MAX_EXTENTS: usize = 16 << 20;
 
 /// Maximum end of an extent, and maximum size of a disk: the largest offset in a file.

@@ -14,10 +14,12 @@ pub(super) struct Text<R> {
     breaks: u64,
 }
 
-/// Maximum length of a text in bytes. A record of EBS has 150.
+/// Maximum length of a list of changed extents, which is read as a stream. A record of EBS has 150 bytes.
+/// Limit in bytes.
 pub(super) const MAX_TEXT: u64 = 4 << 30;
 
-/// Maximum length in bytes of a line, an element of XML or a string of JSON. A token of EBS has 256 bytes.
+/// Maximum length of a line, an element of XML or a string of JSON in such a list. A token of EBS has 256 bytes.
+/// Limit in bytes.
 pub(super) const MAX_TOKEN: usize = 4096;
 
 /// Length of the head in bytes. The form shows in the first record.

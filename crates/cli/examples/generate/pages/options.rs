@@ -2,12 +2,12 @@
 //!
 //! A file of its own has nothing else. In other files, the text is between two lines.
 
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use blkimage::{OpenOption, OptionKind};
 
-use super::{Kind, Page};
+use super::Page;
 
 /// Generates the texts, in files of the repository at `root`.
 pub fn pages(root: &Path) -> io::Result<Vec<Page>> {
@@ -19,19 +19,9 @@ pub fn pages(root: &Path) -> io::Result<Vec<Page>> {
         ("docs/images.md", markdown, images()),
         ("man/blksum-opts.3", mdoc, manual()),
     ];
-    let mut pages: Vec<Page> = whole.into_iter().map(|(name, text)| page(name, text)).collect();
-    for (name, (begin, end), text) in parts {
-        let file = fs::read_to_string(root.join(name))?;
-        let missing = || io::Error::other(format!("{name}: has no place for options"));
-        let (before, rest) = file.split_once(begin).ok_or_else(missing)?;
-        let (_, after) = rest.split_once(end).ok_or_else(missing)?;
-        pages.push(page(name, [before, begin, &text, end, after].concat()));
-    }
-    Ok(pages)
-}
-
-fn page(name: &str, text: String) -> Page {
-    Page { kind: Kind::Source, file_name: name.to_owned(), content: text.into_bytes() }
+    let whole = whole.into_iter().map(|(name, text)| Ok(Page::source(name, text)));
+    let parts = parts.into_iter();
+    whole.chain(parts.map(|(name, lines, text)| Page::between(root, name, lines, &text))).collect()
 }
 
 /// The arguments in the docstrings of functions that open images.

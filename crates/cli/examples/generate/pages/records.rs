@@ -6,19 +6,20 @@ use std::{fs, io};
 use blkhash_cli::records;
 use blkrecord::Row;
 
-use super::{Kind, Page};
+use super::Page;
 
 /// Generates the page in the repository at `root`. Each table is between two lines that name it.
 pub fn page(root: &Path) -> io::Result<Page> {
-    let file_name = "docs/json.md".to_owned();
-    let mut text = fs::read_to_string(root.join(&file_name))?;
+    let mut text = fs::read_to_string(root.join(FILE))?;
     for (name, rows) in records::TABLES {
         let (begin, end) =
             (format!("<!-- {name}: generated -->\n"), format!("<!-- end of {name} -->\n"));
-        let missing = || io::Error::other(format!("{file_name}: has no place for {name}"));
+        let missing = || io::Error::other(format!("{FILE}: has no place for {name}"));
         let (before, rest) = text.split_once(&begin).ok_or_else(missing)?;
         let (_, after) = rest.split_once(&end).ok_or_else(missing)?;
         text = [before, &begin, "\n", &Row::table(&rows()), "\n", &end, after].concat();
     }
-    Ok(Page { kind: Kind::Source, file_name, content: text.into_bytes() })
+    Ok(Page::source(FILE, text))
 }
+
+const FILE: &str = "docs/json.md";

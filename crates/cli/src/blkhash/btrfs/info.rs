@@ -193,5 +193,6 @@ fn verified_by(filesystem: &FileSystem) -> String {
 /// A number of blocks that fills the lanes of any implementation.
 const MANY: usize = 1024;
 
-/// Maximum number of missing devices that are listed.
+/// Maximum number of missing devices of a file system that are listed.
+/// Limit in devices.
 const MAX_MISSING: usize = 256;

@@ -443,8 +443,10 @@ fn describe(category: Category) -> &'static str {
     }
 }
 
-/// Maximum number of lines for missing devices.
+/// Maximum number of lines for missing devices in a summary.
+/// Limit in lines.
 const MAX_MISSING_LINES: usize = 16;
 
-/// Maximum number of missing devices in JSON.
+/// Maximum number of missing devices in the JSON of a summary.
+/// Limit in devices.
 const MAX_MISSING_IDS: usize = 1024;

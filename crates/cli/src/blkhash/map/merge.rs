@@ -190,7 +190,9 @@ fn report_missing(maps: &[Map], infos: &[Info]) {
 }
 
 /// Maximum number of missing shards that are listed.
+/// Limit in shards.
 const MAX_LISTED: usize = 32;
 
-/// More shards are not looked for.
+/// Maximum number of shards among which missing ones are looked for.
+/// Limit in shards.
 const MAX_SHARDS: u64 = 1 << 20;

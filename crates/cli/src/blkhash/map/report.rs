@@ -556,11 +556,13 @@ fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
     if count == 1 { one } else { many }
 }
 
-/// Maximum number of rows of a table that is kept until the summary is printed. Longer ones are printed as the
-/// ranges come, and the summary is last.
+/// Maximum number of rows of a table that is kept until the summary is printed. Longer ones are printed as the ranges
+/// come, and the summary is last.
+/// Limit in rows.
 const MAX_TABLE: u64 = 10_000;
 
 /// Maximum number of partitions that are named for one range.
+/// Limit in partitions.
 const MAX_PARTITIONS: usize = 4;
 
 #[cfg(test)]

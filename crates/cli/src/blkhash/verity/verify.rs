@@ -351,5 +351,6 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Maximum length of a file with a root hash in bytes.
+/// Maximum length of a file with a root hash.
+/// Limit in bytes.
 const MAX_ROOT_FILE: u64 = 4096;

@@ -367,18 +367,26 @@ const LISTEN_FDS: &CStr = c"LISTEN_FDS=1";
 const LISTEN_PID: &[u8; 22] = b"LISTEN_PID=0000000000\0";
 const PID_DIGITS: usize = 10;
 
-/// Size of the file that keeps the output of the child, in bytes. Far more than a user reads.
+/// Maximum size of the output of the child that is kept, far more than a user reads.
+/// Limit in bytes.
 const MAX_WORDS: usize = 16 << 10;
 
 /// Maximum number of descriptors to mark without `close_range`.
 const MOST_CLOSED: u64 = 1 << 16;
 
-/// Resource limits of the child: no core files, no files larger than its output, and more than enough
-/// descriptors for the largest number of extents. QEMU itself needs less than 100 MiB of data, and less
-/// than 600 MiB with all its threads. Its formats may allocate 512 MiB at a time.
+/// Maximum number of open files of the child, more than enough for the largest number of extents.
+/// Limit in descriptors.
+const MAX_FILES: u64 = 4096;
+
+/// Maximum size of the data of the child in memory. QEMU itself needs less than 100 MiB, and less than 600
+/// MiB with all its threads. Its formats may allocate 512 MiB at a time.
+/// Limit in bytes.
+const MAX_DATA: u64 = 2 << 30;
+
+/// Resource limits of the child. It writes no core files, and no files larger than its output.
 const LIMITS: [(Resource, u64); 4] = [
     (Resource::Core, 0),
     (Resource::Fsize, MAX_WORDS as u64),
-    (Resource::Nofile, 4096),
-    (Resource::Data, 2 << 30),
+    (Resource::Nofile, MAX_FILES),
+    (Resource::Data, MAX_DATA),
 ];

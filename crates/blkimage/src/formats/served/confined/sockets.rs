@@ -66,8 +66,9 @@ fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Maximum number of attempts. A process that wins the race for an unpredictable name this
+/// Maximum number of attempts to connect to the child. A process that wins the race for an unpredictable name this
 /// often will always win it.
+/// Limit in attempts.
 const MAX_TRIES: usize = 8;
 
 #[cfg(test)]

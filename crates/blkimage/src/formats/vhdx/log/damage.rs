@@ -127,7 +127,9 @@ impl Log<'_> {
     }
 }
 
-/// Number of times that the search for damage may read each sector of the log. One entry that fills the log needs 20.
+/// Maximum number of times that the search for damage may read each sector of the log. One entry that fills the log
+/// needs 20.
+/// Limit in reads.
 const MAX_CHECKS: u64 = 64;
 
 /// Number of sectors that can be read in about the time in which a flipped bit is looked for in one.

@@ -127,7 +127,8 @@ impl State {
 /// keep the resident memory small.
 const WINDOW_SIZE: u64 = 16 << 20;
 
-/// Maximum number of windows of one file. It bounds the resident memory if content is fragmented.
+/// Maximum number of windows of one file that are mapped. It bounds the resident memory if content is fragmented.
+/// Limit in windows.
 const MAX_WINDOWS: usize = 32;
 
 /// Minimum size of a file that is lent. Threads that map one small file after the other wait for each

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use blkcopy::{Copied, Copy, Destination, Error, Sent, Written};
 use blkhash::{Construction, Digest, Parameters};
-use blkimage::{Image, OpenOptions, Source};
+use blkimage::{Image, Location, OpenOptions, Source};
 use blkmap::Map;
 use blksum::changes::Changes;
 use blksum::map::{Info, Made, Subject};
@@ -35,10 +35,13 @@ use crate::stdio::{self, Stdout};
 /// Copies the image, and prints the result.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let job = Job::new(args)?;
-    let place = place::open(args);
     let base = args.delta_from.as_deref().or(args.destination_map.as_deref()).map(delta::base);
     let list = args.changes.as_ref().map(|name| ChangeList::open(name, args.changes_format));
     let list = list.transpose()?;
+    // A file that is created is never left or removed without a word. A server may take long to answer.
+    let is_file = args.destination != "-" && !Location::new(&args.destination).is_uri();
+    let held = is_file.then(Held::new);
+    let place = place::open(args);
     let map = args.map.as_ref().map(|name| {
         let opened = Output::open(name.as_os_str(), Named::ByUser, mode_of_images([&*args.source]));
         opened.map_err(|problem| problem.about(name.as_os_str()))
@@ -46,7 +49,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let destination = Some(&args.destination).filter(|name| **name != "-");
     let names = [&args.source].into_iter().chain(destination);
     // What is written to standard output is not lost.
-    let held = (args.destination != "-").then(Held::new);
+    let held = destination.and(held.or_else(|| Some(Held::new())));
     let mut options = args.opening.confine(names)?;
     if let Some(held) = held {
         let leftover = place.as_ref().ok().and_then(Option::as_ref).map(Place::leftover);

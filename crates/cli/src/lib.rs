@@ -24,6 +24,7 @@ mod status_line;
 mod stdio;
 mod trust;
 mod usage;
+mod value;
 mod values;
 
 /// Runs the README's examples as tests.

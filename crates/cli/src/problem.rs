@@ -54,6 +54,24 @@ pub enum Failure {
     Usage(Vec<String>),
     /// The output cannot be written.
     Output(io::Error),
+    /// Work on what the problem is about failed.
+    Problem(Problem),
+}
+
+/// Ends a command with a problem.
+pub trait WithName {
+    type Value;
+
+    /// Says that an error is about `name`, unless it is about another one.
+    fn named(self, name: impl AsRef<OsStr>) -> Result<Self::Value, Failure>;
+}
+
+impl<T, E: Into<Problem>> WithName for Result<T, E> {
+    type Value = T;
+
+    fn named(self, name: impl AsRef<OsStr>) -> Result<T, Failure> {
+        self.map_err(|error| Failure::with_name(error.into(), name.as_ref()))
+    }
 }
 
 impl Problem {
@@ -149,6 +167,12 @@ impl From<&io::Error> for Problem {
     }
 }
 
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
 impl From<&blkmap::Error> for Problem {
     fn from(error: &blkmap::Error) -> Self {
         match error {
@@ -208,6 +232,12 @@ impl Failure {
     pub fn usage(reason: impl Into<String>) -> Self {
         Self::Usage(vec![reason.into()])
     }
+
+    /// Work on `name` failed, unless the problem is about another one.
+    pub fn with_name(mut problem: Problem, name: &OsStr) -> Self {
+        problem.about.get_or_insert_with(|| name.to_owned());
+        Self::Problem(problem)
+    }
 }
 
 impl From<io::Error> for Failure {
@@ -227,6 +257,7 @@ pub fn exit(
         Ok(Outcome::Clean) if messages::is_lost() => lost,
         Ok(outcome) => outcome,
         Err(Failure::Usage(lines)) => return usage::refuse(&called(), &lines),
+        Err(Failure::Problem(problem)) => problem.report(OsStr::new("")),
         Err(Failure::Output(error)) => {
             // The reader closed the pipe on purpose, as head(1) does.
             if error.kind() != io::ErrorKind::BrokenPipe {

@@ -31,6 +31,23 @@ struct Examined {
     bad: Vec<(u32, Problem)>,
 }
 
+impl Examined {
+    /// Takes the block of a mirror, from 0.
+    fn take(&mut self, mirror: u32, result: Result<TreeBlock, BlockDefect>) {
+        let block = match result {
+            Ok(block) => block,
+            Err(defect) => return self.bad.push((mirror, Problem::Block(defect))),
+        };
+        if let (Some(known), Some(&other)) = (&self.block, self.good.first())
+            && known.content() != block.content()
+        {
+            return self.bad.push((mirror, Problem::Block(BlockDefect::Mirror { other })));
+        }
+        self.good.push(mirror + 1);
+        self.block.get_or_insert(block);
+    }
+}
+
 impl Job<'_> {
     /// Verifies every mirror of the blocks. Returns a good mirror of each, if any.
     pub(super) fn verify_blocks(
@@ -110,19 +127,7 @@ impl Job<'_> {
             } else {
                 Err(BlockDefect::Checksum { expected, computed })
             };
-            match result {
-                Ok(block) => {
-                    if let (Some(known), Some(&other)) = (&it.block, it.good.first())
-                        && known.content() != block.content()
-                    {
-                        it.bad.push((mirror, Problem::Block(BlockDefect::Mirror { other })));
-                        continue;
-                    }
-                    it.good.push(mirror + 1);
-                    it.block.get_or_insert(block);
-                }
-                Err(defect) => it.bad.push((mirror, Problem::Block(defect))),
-            }
+            it.take(mirror, result);
         }
         if counting == Counting::No {
             return;

@@ -10,9 +10,9 @@ use blkimage::names;
 use blksum::changes::Form;
 use clap::{ArgAction, Parser, ValueHint};
 
-use crate::blksum::digest_names;
 use crate::image::args::{IMAGES, Opening, SPEED};
 use crate::progress::When;
+use crate::value::digest::digest_names;
 use crate::values::{Count, Named, parse_block_size, parse_seconds};
 
 /// The command line.

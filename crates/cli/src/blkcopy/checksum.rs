@@ -6,8 +6,8 @@ use blksum::Tag;
 
 use super::args::Args;
 use super::sought::Sought;
-use crate::blksum::digest::DigestName;
-use crate::blksum::expected::{self, Expected};
+use crate::value::digest::DigestName;
+use crate::value::expected::{self, Expected};
 
 /// The checksum that is computed.
 pub struct Wanted {

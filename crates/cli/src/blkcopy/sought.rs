@@ -15,8 +15,8 @@ use blksum::{Progress, Selected, Tuning};
 
 use super::args::Args;
 use super::source::Bytes;
-use crate::blksum::found;
 use crate::problem::{Outcome, Problem};
+use crate::value::verdict;
 
 /// A value that nothing says the parameters of.
 pub struct Sought {
@@ -148,7 +148,7 @@ impl Sought {
             }
         }
         let found = candidates.found();
-        let untried = found.untried.first().map(found::why);
+        let untried = found.untried.first().map(verdict::why);
         let untried = untried.map(|why| format!("; not everything was: {why}"));
         let reason = format!("has the checksum {}, and not that of --expect", own.1);
         let tried = format!("tried as {}{}", found.describe_tried(), untried.unwrap_or_default());
@@ -186,7 +186,7 @@ fn decided(
     name: &OsStr,
 ) -> Result<Match, Problem> {
     if let Some((reading, doubt)) = &found.doubted {
-        let reason = found::describe_doubt(reading, *doubt);
+        let reason = verdict::describe_doubt(reading, *doubt);
         return Err(Problem::new(reason).with_outcome(Outcome::Errors).about(name));
     }
     let reading = found.matched.map(|it| it.reading);

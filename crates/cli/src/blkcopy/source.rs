@@ -12,7 +12,7 @@ use blksum::{Part, Selected};
 
 use super::args::Args;
 use super::delta;
-use crate::blksum::input::{self, Input, is_target, is_uri};
+use crate::image::input::{self, Input, is_target, is_uri};
 use crate::image::{advice, open};
 use crate::messages;
 use crate::problem::Problem;

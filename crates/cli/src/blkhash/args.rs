@@ -14,8 +14,8 @@ use clap::{ArgAction, Parser, Subcommand, ValueHint};
 use super::btrfs::args as btrfs;
 use super::map::args as map;
 use super::verity::args as verity;
-use crate::blksum::digest_names;
 use crate::image::args::Opening;
+use crate::value::digest::digest_names;
 use crate::values::{Count, Named, parse_seconds, parse_size};
 
 /// Show and measure the hash implementations of blksum, verify btrfs, find where images differ, and

@@ -10,8 +10,8 @@ use blkrecord::Name;
 
 use super::args;
 use super::source::shown;
-use crate::blksum::about;
-use crate::blksum::input::{self, Origin};
+use crate::image::about;
+use crate::image::input::{self, Origin};
 use crate::problem::{Failure, Outcome, Problem};
 use crate::records::chain::ChainImage;
 use crate::records::info;

@@ -3,15 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use blkhash::{Algorithm, BlockSize, Construction, Salt};
+use blkhash::{BlockSize, Construction, Salt};
 use blkimage::names;
 
 use clap::{ArgAction, Parser, ValueHint};
 
-use super::digest::DigestName;
-use super::filter::{Glob, parse_glob};
 use crate::image::args::{IMAGES, Opening, SPEED};
+use crate::image::filter::{Glob, parse_glob};
 use crate::progress::When;
+use crate::value::digest::{DigestName, digest_names};
 use crate::values::{Count, Named, parse_block_size, parse_large_size, parse_size};
 
 /// The command line.
@@ -263,12 +263,6 @@ pub enum LineForm {
 
 names!(LineForm, "form", { Plain = "plain", Tag = "tag", Oci = "oci" });
 
-/// The digests that checksums can be made of.
-pub fn digest_names() -> Vec<&'static str> {
-    let usable = Algorithm::ALL.iter().filter(|algorithm| **algorithm != Algorithm::SipHash);
-    usable.map(|algorithm| algorithm.name()).collect()
-}
-
 fn construction_names() -> Vec<&'static str> {
     vec![
         "streams:4",
@@ -310,6 +304,7 @@ is wrong. The manual page blksum(1) has more.";
 
 #[cfg(test)]
 mod tests {
+    use blkhash::Algorithm;
     use blkimage::Cache;
 
     use super::*;

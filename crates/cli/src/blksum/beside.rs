@@ -12,8 +12,8 @@ use blksum::map::{Info, Pairing};
 use blksum::{Part, Progress, Selected};
 
 use super::hash::counts;
-use super::input;
 use super::settings::{Meaning, Settings};
+use crate::image::input;
 use crate::map;
 use crate::map::open::{self, Beside};
 use crate::problem::Problem;

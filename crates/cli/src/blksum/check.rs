@@ -17,21 +17,22 @@ use blksum::expect::{self, Reading, Value, untried_of_size};
 use blksum::{Content, Tag};
 
 use super::check_files::CheckFiles;
-use super::found::{self, Found};
+use super::found::Found;
 use super::groups::{self, Groups, Subject, Wanted};
 use super::hash::{self, Job};
-use super::input::{self, Origin};
 use super::lines::{self, Binary, End, Item, Lines};
-use super::notes::Notes;
 use super::output::{Output, Status};
 use super::report::Report;
 use super::search::Searcher;
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
 use super::{beside, confine, hints, recorded, windows};
+use crate::image::input::{self, Origin};
+use crate::image::notes::Notes;
 use crate::messages;
 use crate::problem::{Cause, Problem};
 use crate::progress::Reporter;
+use crate::value::verdict;
 
 /// Checks the images listed in the check files. Returns whether every check file passed.
 ///
@@ -543,7 +544,7 @@ impl Checker<'_> {
         let checksum = report.checksums.iter().find(|(known, _)| *known == parameters);
         self.report(entry, Status::Ok, Ok((report, checksum.expect("it matched"))))?;
         if let Some(why) = found.uncovered.as_ref().filter(|_| self.warns()) {
-            messages::message_of(&entry.name, &found::describe_uncovered(why));
+            messages::message_of(&entry.name, &verdict::describe_uncovered(why));
         }
         self.note_reading(&matched.reading);
         Ok(())

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use blksandbox::Sandbox;
 
+use super::in_force;
 use super::settings::Settings;
-use super::{in_force, input};
+use crate::image::input;
 use crate::messages;
 
 /// Restricts the process to the images on the command line, for printing checksums.

@@ -7,19 +7,20 @@ use std::os::unix::ffi::OsStrExt;
 use blksum::Tag;
 use blksum::expect::{self, Match, Reading, Subject, Value};
 
-use super::expected::Expected;
-use super::found::{self, Found};
+use super::found::Found;
 use super::hash::Job;
-use super::input;
 use super::log::Log;
-use super::notes::Notes;
 use super::output::{Output, Status, Verdict};
 use super::search::Searcher;
 use super::settings::{self, Settings, Verbosity};
 use super::{confine, recorded};
+use crate::image::input;
+use crate::image::notes::Notes;
 use crate::messages;
 use crate::problem::Problem;
 use crate::progress::Reporter;
+use crate::value::expected::Expected;
+use crate::value::verdict;
 
 /// Checks the values. Returns whether all images have theirs.
 ///
@@ -151,7 +152,7 @@ impl Run<'_> {
     fn explain(&self, name: &OsStr, found: &Found, tag: Option<&Tag>) {
         let say = |text: &str| messages::message_of(name.as_bytes(), text);
         if found.search.matched.is_some() {
-            found.uncovered.iter().for_each(|why| say(&found::describe_uncovered(why)));
+            found.uncovered.iter().for_each(|why| say(&verdict::describe_uncovered(why)));
             return;
         }
         let is_doubted = found.search.doubted.is_some();

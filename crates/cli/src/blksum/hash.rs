@@ -17,16 +17,16 @@ use blksum::expect::{Observed, Shape};
 use blksum::map::Subject;
 use blksum::{Content, Part, Progress};
 
-use super::about;
 use super::hints;
-use super::input::{self, Found, Input, Origin};
 use super::maps::Maps;
-use super::notes::Notes;
 use super::output::Output;
 use super::report::{self, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
 use super::{confine, recorded};
+use crate::image::about;
+use crate::image::input::{self, Found, Input, Origin};
+use crate::image::notes::Notes;
 use crate::image::{advice, open};
 use crate::messages;
 use crate::problem::{Cause, Problem};
@@ -35,7 +35,6 @@ use crate::progress::{Amount, Counts, Reporter};
 /// Prints the checksums of images. True if all went well; the error is one of writing.
 pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -> io::Result<bool> {
     let mut all_well = true;
-    let end = if hash.styles.iter().any(|style| style.zero) { 0 } else { b'\n' };
     let small = Small::new(settings);
     let count = hash.recursive.is_none().then_some(settings.names.len() as u64);
     let reporter = Reporter::new(settings.progress, count);
@@ -80,22 +79,7 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
         match result {
             Ok(report) => {
                 notes_size = notes_size && !report.note_odd_size(&name);
-                for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
-                    if settings.json {
-                        output.object(&name, &report, checksum, &content, None, end)?;
-                    } else {
-                        let style = recorded::style(style, &name, &report, &settings.open);
-                        output.checksum(&name, &checksum.1, &style)?;
-                    }
-                }
-                for (digest, (parameters, style)) in report.bytes.iter().zip(&hash.bytes) {
-                    if settings.json {
-                        let checksum = &(*parameters, *digest);
-                        output.object_of_bytes(&name, &report, checksum, &content, end)?;
-                    } else {
-                        output.checksum(&name, digest, style)?;
-                    }
-                }
+                print(&name, &report, settings, hash, output)?;
                 if let Some(problem) = &report.map_problem {
                     all_well = false;
                     problem.report(&name);
@@ -114,6 +98,7 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
                     messages::message(&hints::threads(&name));
                 }
                 if settings.json {
+                    let end = hash.end_of_line();
                     output.error_object(&name, &failure, &content, None, end)?;
                 }
                 Ok(())
@@ -125,6 +110,34 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
         recorded::note_lost(&hash.styles, &content);
     }
     Ok(all_well)
+}
+
+/// Prints the checksums of an image.
+fn print(
+    name: &OsStr,
+    report: &Report,
+    settings: &Settings,
+    hash: &Hash,
+    output: &mut Output,
+) -> io::Result<()> {
+    let (content, end) = (settings.content(), hash.end_of_line());
+    for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
+        if settings.json {
+            output.object(name, report, checksum, &content, None, end)?;
+        } else {
+            let style = recorded::style(style, name, report, &settings.open);
+            output.checksum(name, &checksum.1, &style)?;
+        }
+    }
+    for (digest, (parameters, style)) in report.bytes.iter().zip(&hash.bytes) {
+        if settings.json {
+            let checksum = &(*parameters, *digest);
+            output.object_of_bytes(name, report, checksum, &content, end)?;
+        } else {
+            output.checksum(name, digest, style)?;
+        }
+    }
+    Ok(())
 }
 
 /// The checksums of what a name stands for.

@@ -9,11 +9,11 @@ use blkimage::{Cache, Format};
 use blksum::check_file::Mistake;
 use blksum::expect::digests_of_size;
 
-use super::digest::describe;
 use super::settings::Settings;
 use crate::image::names;
 use crate::problem::Cause;
 use crate::progress::When;
+use crate::value::digest::describe;
 use crate::{quote, values};
 
 /// Returns the hint for users of the released blksum, in which `-t N` sets the number of threads.

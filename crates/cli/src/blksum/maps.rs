@@ -11,10 +11,10 @@ use blkmap::{Commit, Header};
 use blksum::map::{Info, Made, Subject};
 use blksum::{Error, Progress, Tuning};
 
-use super::input;
-use super::notes::Notes;
 use super::report;
 use super::settings::{Hash, Settings};
+use crate::image::input;
+use crate::image::notes::Notes;
 use crate::map;
 use crate::map::output::{Content, Output};
 use crate::outputs::{Named, mode_of_images};

@@ -14,27 +14,21 @@
 //! fails. [`report`] is the result for an image, [`about`] its description, [`output`] standard output, and
 //! [`hints`] suggests what to type instead.
 
-pub mod about;
 mod args;
 mod beside;
 mod check;
 mod check_files;
 pub mod confine;
-pub mod digest;
 mod expect;
-pub mod expected;
-mod filter;
 pub(crate) mod found;
 mod groups;
 mod hash;
 mod hints;
 mod in_force;
-pub mod input;
 mod lines;
 mod log;
 mod maps;
 mod names;
-mod notes;
 mod output;
 mod recorded;
 mod report;
@@ -54,11 +48,11 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use self::args::Args;
-pub use self::args::digest_names;
 use self::maps::Maps;
 use self::output::Output;
 use self::settings::{Action, Settings};
 use crate::problem::{Failure, Outcome};
+use crate::value::digest;
 use crate::{implementation, messages, outputs, problem, usage};
 
 /// Runs the command with the arguments of the process.
@@ -102,7 +96,7 @@ fn run(settings: &Settings) -> io::Result<bool> {
     let mut output = Output::new();
     match &settings.action {
         Action::List => {
-            let names = args::digest_names().join("\n") + "\n";
+            let names = digest::digest_names().join("\n") + "\n";
             output.write(names.as_bytes()).map(|()| true)
         }
         Action::Hash(hash) => {

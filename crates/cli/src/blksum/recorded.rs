@@ -10,9 +10,9 @@ use blksum::check_file::{Form, Style};
 use blksum::expect::Reading;
 use blksum::{Conflict, Content, Encoding, Part, Tag};
 
-use super::input;
 use super::report::Report;
 use super::settings::{Meaning, Settings};
+use crate::image::input;
 use crate::problem::Problem;
 use crate::{messages, quote};
 

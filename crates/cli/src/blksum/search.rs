@@ -9,15 +9,16 @@ use blkhash::Parameters;
 use blkimage::{Format, is_appliance};
 use blksum::expect::{Amount, Candidates, Match, Pass, Search, Subject, Untried, Value};
 
-use super::found::{self, Found};
+use super::found::Found;
 use super::hash::Job;
-use super::input::{self, Origin};
-use super::notes::Notes;
 use super::recorded;
 use super::report::Report;
 use super::settings::{Meaning, Settings};
+use crate::image::input::{self, Origin};
+use crate::image::notes::Notes;
 use crate::problem::Problem;
 use crate::progress::Reporter;
+use crate::value::verdict;
 
 /// A search for the meaning of values that one image may have.
 pub struct Searcher<'a> {
@@ -89,7 +90,7 @@ impl Searcher<'_> {
             }
             (_, Some(failure)) => Err(failure),
             (_, None) => {
-                let reason = search.untried.first().map(found::why);
+                let reason = search.untried.first().map(verdict::why);
                 Err(Problem::new(reason.unwrap_or_else(|| NOTHING_TO_TRY.into())))
             }
         }

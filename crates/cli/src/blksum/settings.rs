@@ -14,13 +14,13 @@ use blksum::expect::{Limits, Search, Value};
 use blksum::{Content, Encoding, ImageTag, Part, Tag, Tuning};
 
 use super::args::{Args, LineForm};
-use super::digest::DigestName;
-use super::expected::{self, Expected};
-use super::filter::Filter;
-use super::input::Origin;
 use super::names;
-use super::notes::Notes;
+use crate::image::filter::Filter;
+use crate::image::input::Origin;
+use crate::image::notes::Notes;
 use crate::progress::When;
+use crate::value::digest::DigestName;
+use crate::value::expected::{self, Expected};
 use crate::{implementation, quote};
 
 /// The options of a run.
@@ -97,6 +97,13 @@ pub struct Hash {
     pub notes: Notes,
 }
 
+impl Hash {
+    /// Returns the end of a line.
+    pub fn end_of_line(&self) -> u8 {
+        if self.styles.iter().any(|style| style.zero) { 0 } else { b'\n' }
+    }
+}
+
 /// Options for checking values from elsewhere.
 #[derive(Clone, Debug)]
 pub struct Expect {
@@ -157,41 +164,14 @@ impl Settings {
         let action = if args.list_digests {
             Action::List
         } else if args.expects() {
-            if args.expect_log.is_some() && args.names.is_empty() && args.files0_from.is_empty() {
-                return Err("--expect-log: name the images that were copied".into());
-            }
-            let values = match args.expect_log {
-                None => expected::bind(&args.names, &args.expect)?,
-                Some(_) => Vec::new(),
-            };
-            let (log, search) = (args.expect_log.clone(), args.search(true)?);
-            expected::check_digests(&values, &search)?;
-            expected::check_streams(&args.names, &values, log.as_deref())?;
-            Action::Expect(Expect { values, log, search, verbosity: args.verbosity() })
+            Action::Expect(args.expect_settings()?)
         } else if args.check {
             let [parameters] = parameters.as_slice() else {
                 return Err("untagged lines of a check file have one digest".into());
             };
             Action::Check(args.check_settings(parameters)?)
         } else {
-            // Only a tag shows which of several checksums a line holds.
-            let count = parameters.len() + bytes.len();
-            let tag = args.tag || args.style.is_none() && count > 1;
-            if tag && !args.json {
-                args.content().check_recordable().map_err(|error| {
-                    format!("{error}: use --json, or one --digest without --tag")
-                })?;
-            }
-            let styles = parameters.iter().map(|parameters| args.style(parameters, tag)).collect();
-            let bytes = bytes.into_iter().map(|algorithm| {
-                let style =
-                    Style { form: args.form_of_bytes(algorithm, tag), ..args.style_of_lines() };
-                (Tag::linear(algorithm), style)
-            });
-            let bytes = bytes.collect();
-            let notes = if args.quiet { Notes::WarningsOnly } else { Notes::Printed };
-            let map = args.map_path(&parameters[0])?;
-            Action::Hash(Hash { styles, bytes, recursive: args.filter()?, map, notes })
+            Action::Hash(args.hash_settings(&parameters, bytes)?)
         };
         let tuning = args.tuning(&parameters)?;
         let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
@@ -244,6 +224,45 @@ impl Settings {
 }
 
 impl Args {
+    fn expect_settings(&self) -> Result<Expect, String> {
+        if self.expect_log.is_some() && self.names.is_empty() && self.files0_from.is_empty() {
+            return Err("--expect-log: name the images that were copied".into());
+        }
+        let values = match self.expect_log {
+            None => expected::bind(&self.names, &self.expect)?,
+            Some(_) => Vec::new(),
+        };
+        let (log, search) = (self.expect_log.clone(), self.search(true)?);
+        expected::check_digests(&values, &search)?;
+        expected::check_streams(&self.names, &values, log.as_deref())?;
+        Ok(Expect { values, log, search, verbosity: self.verbosity() })
+    }
+
+    fn hash_settings(
+        &self,
+        parameters: &[Parameters],
+        bytes: Vec<Algorithm>,
+    ) -> Result<Hash, String> {
+        // Only a tag shows which of several checksums a line holds.
+        let tag = self.tag || self.style.is_none() && parameters.len() + bytes.len() > 1;
+        if tag && !self.json {
+            self.content()
+                .check_recordable()
+                .map_err(|error| format!("{error}: use --json, or one --digest without --tag"))?;
+        }
+        let bytes = bytes.into_iter().map(|algorithm| {
+            let style = Style { form: self.form_of_bytes(algorithm, tag), ..self.style_of_lines() };
+            (Tag::linear(algorithm), style)
+        });
+        Ok(Hash {
+            styles: parameters.iter().map(|parameters| self.style(parameters, tag)).collect(),
+            bytes: bytes.collect(),
+            recursive: self.filter()?,
+            map: self.map_path(&parameters[0])?,
+            notes: if self.quiet { Notes::WarningsOnly } else { Notes::Printed },
+        })
+    }
+
     /// Returns the digests of the command line, or the default.
     fn digests(&self) -> &[DigestName] {
         const DEFAULT: DigestName =

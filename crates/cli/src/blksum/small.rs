@@ -16,9 +16,9 @@ use std::time::Instant;
 use blkimage::{ErrorKind, Format};
 use blksum::{Progress, Tuning};
 
-use super::input;
 use super::report::Report;
 use super::settings::{Meaning, Settings};
+use crate::image::input;
 use crate::problem::Problem;
 
 /// Hashes small images.

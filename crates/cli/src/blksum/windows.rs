@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::input;
+use crate::image::input;
 use crate::quote;
 
 /// Returns the name that a file in a list of Windows has on this system, if that is another one. A file whose name has

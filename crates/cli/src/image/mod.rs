@@ -1,7 +1,11 @@
-//! Open images: the options for that, and what is said about them. Both commands share it.
+//! Open images: the options for that, and what is said about them. All commands share it.
 
+pub mod about;
 pub mod advice;
 pub mod args;
+pub mod filter;
+pub mod input;
 pub mod names;
+pub mod notes;
 pub mod open;
 mod option;

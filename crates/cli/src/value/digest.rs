@@ -46,6 +46,12 @@ impl DigestName {
     }
 }
 
+/// The digests that checksums can be made of.
+pub fn digest_names() -> Vec<&'static str> {
+    let usable = Algorithm::ALL.iter().filter(|algorithm| **algorithm != Algorithm::SipHash);
+    usable.map(|algorithm| algorithm.name()).collect()
+}
+
 /// Describes the parameters in words, for messages.
 pub fn describe(parameters: &Parameters) -> String {
     let (algorithm, construction) = (parameters.algorithm(), parameters.construction());

@@ -10,7 +10,7 @@ use blksum::Tag;
 use blksum::check_file::{Line, Parser};
 use blksum::expect::{Search, Value};
 
-use super::input;
+use crate::image::input;
 use crate::{quote, stdio};
 
 /// A value that an image is expected to have.

@@ -331,54 +331,8 @@ fn summary_text(
     if verified.parity_bytes > 0 {
         line("parity", format!("{} of rows", bytes(verified.parity_bytes)));
     }
-    line(
-        "in use",
-        match &summary.used {
-            None if summary.missing_devices > 0 => {
-                "not known: the trees that tell are on a device that is missing".to_owned()
-            }
-            None => "not known: the trees that tell are damaged".to_owned(),
-            Some(used) => {
-                let without = &used.unprotected;
-                // What is in use is known from the trees, also where it cannot be read.
-                let is_read = summary.count(Category::Read) == 0
-                    && summary.missing_bytes == 0
-                    && summary.lost_blocks == 0;
-                let (with, read) = match is_read {
-                    true => ("verified", "read without checksums"),
-                    false => ("with checksums", "without checksums"),
-                };
-                let parts = [
-                    (used.total() - without.total(), with),
-                    (without.read(), read),
-                    (without.not_read(), "not read"),
-                ];
-                let parts = parts.iter().filter(|(count, _)| *count > 0);
-                let parts: Vec<_> =
-                    parts.map(|(count, what)| format!("{what} {}", bytes(*count))).collect();
-                format!("{}: {}", bytes(used.total()), parts.join(", "))
-            }
-        },
-    );
-    line(
-        "no checksums",
-        match summary.used.as_ref().map(|used| &used.unprotected) {
-            None => "not known".to_owned(),
-            Some(none) if none.total() == 0 => "none".to_owned(),
-            Some(some) => {
-                let parts = [
-                    (some.nodatasum, "nodatasum"),
-                    (some.preallocated, "preallocated"),
-                    (some.internal, "of the free space cache"),
-                    (some.other, "left over of extents"),
-                ];
-                let parts = parts.iter().filter(|(count, _)| *count > 0);
-                let parts: Vec<_> =
-                    parts.map(|(count, what)| format!("{} {what}", bytes(*count))).collect();
-                parts.join(", ")
-            }
-        },
-    );
+    line("in use", in_use(summary));
+    line("no checksums", without_checksums(summary));
     let missing = filesystem.missing_devices();
     for device in missing.iter().take(MAX_MISSING_LINES) {
         line("missing", format!("device {} ({})", device.id, device.uuid));
@@ -395,17 +349,13 @@ fn summary_text(
     if summary.missing_bytes > 0 {
         line("not verified", format!("{} on missing devices", bytes(summary.missing_bytes)));
     }
-    let list = |count: &dyn Fn(Category) -> u64| {
-        let counted = Category::ALL.iter().map(|category| (*category, count(*category)));
-        let counted = counted.filter(|(_, count)| *count > 0);
-        let all: Vec<_> =
-            counted.map(|(category, count)| format!("{}: {count}", describe(category))).collect();
-        all.join(", ")
-    };
     // An incomplete verification must not look like a clean result.
     let none = if summary.is_complete() { "none" } else { "none in what was verified" };
-    line("errors", if summary.is_clean() { none.into() } else { list(&|it| summary.count(it)) });
-    let rest = list(&|category| hidden(summary, shown, category));
+    line(
+        "errors",
+        if summary.is_clean() { none.into() } else { by_category(|it| summary.count(it)) },
+    );
+    let rest = by_category(|category| hidden(summary, shown, category));
     if !rest.is_empty() {
         line("not printed", format!("{rest} (--max-errors)"));
     }
@@ -420,6 +370,61 @@ fn summary_text(
         line("lost", format!("{} {what}", summary.lost_blocks));
     }
     text
+}
+
+fn in_use(summary: &Summary) -> String {
+    let Some(used) = &summary.used else {
+        return match summary.missing_devices {
+            0 => "not known: the trees that tell are damaged".to_owned(),
+            _ => "not known: the trees that tell are on a device that is missing".to_owned(),
+        };
+    };
+    let without = &used.unprotected;
+    // What is in use is known from the trees, also where it cannot be read.
+    let is_read = summary.count(Category::Read) == 0
+        && summary.missing_bytes == 0
+        && summary.lost_blocks == 0;
+    let (with, read) = match is_read {
+        true => ("verified", "read without checksums"),
+        false => ("with checksums", "without checksums"),
+    };
+    let parts = [
+        (used.total() - without.total(), with),
+        (without.read(), read),
+        (without.not_read(), "not read"),
+    ];
+    let parts = list(parts, |bytes, what| format!("{what} {}", Bytes(bytes)));
+    format!("{}: {parts}", Bytes(used.total()))
+}
+
+fn without_checksums(summary: &Summary) -> String {
+    match summary.used.as_ref().map(|used| &used.unprotected) {
+        None => "not known".to_owned(),
+        Some(none) if none.total() == 0 => "none".to_owned(),
+        Some(some) => {
+            let parts = [
+                (some.nodatasum, "nodatasum"),
+                (some.preallocated, "preallocated"),
+                (some.internal, "of the free space cache"),
+                (some.other, "left over of extents"),
+            ];
+            list(parts, |bytes, what| format!("{} {what}", Bytes(bytes)))
+        }
+    }
+}
+
+fn by_category(count: impl Fn(Category) -> u64) -> String {
+    let counts = Category::ALL.iter().map(|category| (count(*category), describe(*category)));
+    list(counts, |count, what| format!("{what}: {count}"))
+}
+
+/// Joins the numbers that are not zero, in these words.
+fn list<'a>(
+    parts: impl IntoIterator<Item = (u64, &'a str)>,
+    words: impl Fn(u64, &str) -> String,
+) -> String {
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    parts.map(|(count, what)| words(count, what)).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the number of blocks of a category that are not part of a printed finding.

@@ -18,7 +18,7 @@ use super::tracker::Opened;
 use crate::blkhash::contents::Contents;
 use crate::blkhash::source::Data;
 use crate::map::open;
-use crate::problem::{Failure, Outcome, Problem};
+use crate::problem::{Failure, Outcome, Problem, WithName as _};
 use crate::progress::Reporter;
 
 /// Judges the changes on the command line.
@@ -26,10 +26,8 @@ pub fn run(args: &Audit) -> Result<Outcome, Failure> {
     refuse_salt(&args.source)?;
     let picture = PictureFile::open(&args.output, &[&args.map, &args.image]);
     let picture = picture.map_err(Failure::usage)?;
-    let is_map = match open::is_map(&args.image, args.source.opening.is_given(OpenOption::Format)) {
-        Ok(is_map) => is_map,
-        Err(reason) => return Ok(Problem::new(reason).report(&args.image)),
-    };
+    let has_format = args.source.opening.is_given(OpenOption::Format);
+    let is_map = open::is_map(&args.image, has_format).named(&args.image)?;
     if is_map && args.tracker.changes.is_none() {
         return Err(Failure::usage(
             "two maps are judged with --changes: a bitmap or an overlay is in an image",
@@ -47,30 +45,17 @@ pub fn run(args: &Audit) -> Result<Outcome, Failure> {
     let open = |name: &OsStr| Data::open(name, &options, &args.source);
     let reporter = Reporter::new(args.source.progress.when(), (!is_map).then_some(1));
     let [left, right] = maps;
-    let left = match left.expect("a map is given") {
-        Ok(map) => map,
-        Err(error) => return Ok(Problem::from(error).report(&args.map)),
-    };
+    let left = left.expect("a map is given").named(&args.map)?;
     let job = Job { args, left: &left, picture, reporter: &reporter };
     let Some(right) = right else {
-        let data = match open(&args.image) {
-            Ok(data) => data,
-            Err(reason) => return Ok(Problem::new(reason).report(&args.image)),
-        };
+        let data = open(&args.image).named(&args.image)?;
         job.picture.check_apart(data.image()).map_err(Failure::usage)?;
-        return match tracker.changes(&data, None, &open) {
-            Ok(changes) => job.with_image(&data, &changes),
-            Err(problem) => Ok(problem.report(&args.image)),
-        };
+        let changes = tracker.changes(&data, None, &open).named(&args.image)?;
+        return job.with_image(&data, &changes);
     };
-    let right = match right {
-        Ok(map) => map,
-        Err(error) => return Ok(Problem::from(error).report(&args.image)),
-    };
-    match tracker.list(right.commit().image_size()) {
-        Ok(changes) => job.with_map(&right, &changes),
-        Err(problem) => Ok(problem.report(&args.image)),
-    }
+    let right = right.named(&args.image)?;
+    let changes = tracker.list(right.commit().image_size()).named(&args.image)?;
+    job.with_map(&right, &changes)
 }
 
 /// The state before the changes, and the output.
@@ -84,10 +69,8 @@ struct Job<'a> {
 impl Job<'_> {
     fn with_image(self, data: &Data, changes: &Changes) -> Result<Outcome, Failure> {
         let Self { args, left, reporter, .. } = self;
-        let pairing = match Pairing::new(left, &data.selected) {
-            Ok(pairing) => pairing,
-            Err(other) => return Ok(of_other_part(&other).report(&args.map)),
-        };
+        let pairing = Pairing::new(left, &data.selected).map_err(|other| of_other_part(&other));
+        let pairing = pairing.named(&args.map)?;
         let contents = Contents::of(vec![data.shared_source()]);
         reporter.begin(&args.image);
         let outcome = self.run(pairing.sides(), partitions(data), contents, changes, |report| {
@@ -99,9 +82,7 @@ impl Job<'_> {
 
     fn with_map(self, right: &Map, changes: &Changes) -> Result<Outcome, Failure> {
         let Self { args, left, .. } = self;
-        if let Err(other) = check_parts(left, right) {
-            return Ok(of_other_part(&other).report(&args.map));
-        }
+        check_parts(left, right).map_err(|other| of_other_part(&other)).named(&args.map)?;
         let size = |map: &Map| map.commit().image_size();
         let sides = Sides::new(left.header().block_size, size(left), size(right));
         let partitions = Info::of(right).map(|info| info.partitions()).unwrap_or_default();

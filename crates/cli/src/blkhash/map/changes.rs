@@ -8,7 +8,7 @@ use super::tracker::Opened;
 use crate::blkhash::out::Out;
 use crate::blkhash::source::Data;
 use crate::json;
-use crate::problem::{Failure, Outcome, Problem};
+use crate::problem::{Failure, Outcome, Problem, WithName as _};
 use crate::records;
 use crate::stdio::Stdout;
 
@@ -24,10 +24,7 @@ pub fn run(args: &Changes) -> Result<Outcome, Failure> {
         data.image().check_digests().map_err(|error| Problem::of_image(&error, &args.image))?;
         Ok((changes, data.size()))
     });
-    let (changes, size) = match found {
-        Ok(found) => found,
-        Err(problem) => return Ok(problem.report(&args.image)),
-    };
+    let (changes, size) = found.named(&args.image)?;
     if !args.json {
         let mut out = BufWriter::new(Stdout);
         changes.print(args.to.unwrap_or_default(), size, &mut out)?;

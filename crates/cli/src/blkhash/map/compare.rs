@@ -20,7 +20,7 @@ use crate::blkhash::source::{Data, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::map::open;
 use crate::messages;
-use crate::problem::{Failure, Outcome, Problem};
+use crate::problem::{Failure, Outcome, Problem, WithName as _};
 use crate::progress::Reporter;
 
 /// Compares an image with its map.
@@ -35,23 +35,14 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     });
     let is_swapped = map.is_err() && open::has_magic(&args.image);
     let options = args.source.confine([&args.image])?;
-    let map = match map {
-        Ok(map) => map,
-        Err(error) => {
-            let problem = Problem::from(error);
-            return Ok(match is_swapped {
-                true => problem.with_hint("the map comes first: blkhash map verify MAP IMAGE"),
-                false => problem,
-            }
-            .report(&args.map));
-        }
-    };
+    let map = map.map_err(|error| match is_swapped {
+        true => Problem::from(error).with_hint("the map comes first: blkhash map verify MAP IMAGE"),
+        false => Problem::from(error),
+    });
+    let map = map.named(&args.map)?;
     let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
-    let data = match Data::open(&args.image, &options, &args.source) {
-        Ok(data) => data,
-        Err(problem) => return Ok(problem.report(&args.image)),
-    };
+    let data = Data::open(&args.image, &options, &args.source).named(&args.image)?;
     picture.check_apart(data.image()).map_err(Failure::usage)?;
     let pages = map.pages();
     let page = map.header().blocks_per_page().saturating_mul(map.header().block_size.into());
@@ -68,10 +59,8 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         }
         _ => None,
     };
-    let mut pairing = match Pairing::new(&map, &data.selected) {
-        Ok(pairing) => pairing,
-        Err(other) => return Ok(of_other_part(&other).report(&args.map)),
-    };
+    let pairing = Pairing::new(&map, &data.selected).map_err(|other| of_other_part(&other));
+    let mut pairing = pairing.named(&args.map)?;
     if let Some((first, end)) = chosen {
         let part = pairing.with_pages(first..end);
         pairing = part.ok_or_else(|| Failure::usage(SHARD_OF_PARTITION))?;
@@ -85,10 +74,8 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     let mut sides = pairing.sides();
     let reaches_end = chosen.is_none_or(|(_, end)| end == pages);
     if args.ignore_zero_tail && !pairing.is_in_map() && reaches_end {
-        match tail::is_zero([End::Map(&map, &args.map), End::Image(&data)], &reporter) {
-            Ok(is_zero) => sides.ignores_tail = is_zero,
-            Err(problem) => return Ok(problem.report(&args.map)),
-        }
+        let ends = [End::Map(&map, &args.map), End::Image(&data)];
+        sides.ignores_tail = tail::is_zero(ends, &reporter).named(&args.map)?;
     }
     let names = [args.map.as_os_str(), args.image.as_os_str()];
     let is_backup = pairing
@@ -109,34 +96,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     refuse_salt(&args.source)?;
     let names = [&args.left, &args.right];
     let picture = PictureFile::open(&args.output, &names).map_err(Failure::usage)?;
-    let has_format = args.source.opening.is_given(OpenOption::Format);
-    let mut are_maps = [false; 2];
-    for (name, is_map) in names.into_iter().zip(&mut are_maps) {
-        match open::is_map(name, has_format) {
-            Ok(found) => *is_map = found,
-            Err(reason) => return Ok(Problem::new(reason).report(name)),
-        }
-    }
-    if args.block_size.is_some() && are_maps != [false; 2] {
-        return Err(Failure::usage("--block-size is for two images: a map has its own"));
-    }
-    if are_maps == [true; 2]
-        && let Some(option) = args.source.of_content()
-    {
-        return Err(Failure::usage(format!(
-            "{option} says what of an image is read, and both are maps: make maps with {option}, or leave it out"
-        )));
-    }
-    if let Some(snapshot) = &args.source.opening.open.snapshot
-        && are_maps == [false; 2]
-        && is_same_file(names)
-    {
-        let (snapshot, name) = (shown(snapshot.as_ref()), shown(names[0]));
-        return Err(Failure::usage(format!(
-            "both are the same image with --snapshot {snapshot}: make a map of the snapshot with 'blkhash map create \
-             --snapshot {snapshot} -o snapshot.blkmap {name}', then 'blkhash map diff snapshot.blkmap {name}'"
-        )));
-    }
+    let are_maps = which_are_maps(args, names)?;
     let maps = [0, 1].map(|side| are_maps[side].then(|| open::open(names[side])));
     let images = [0, 1].into_iter().filter(|side| !are_maps[*side]).map(|side| names[side]);
     let options = args.source.confine(images)?;
@@ -144,24 +104,15 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     let reporter = Reporter::new(args.source.progress.when(), Some(count));
     let [left, right] = maps;
     let open = |name, map| Input::open(name, map, &options, args);
-    let left = match open(names[0], left) {
-        Ok(left) => left,
-        Err(problem) => return Ok(problem.report(names[0])),
-    };
-    let right = match open(names[1], right) {
-        Ok(right) => right,
-        Err(problem) => return Ok(problem.report(names[1])),
-    };
+    let left = open(names[0], left).named(names[0])?;
+    let right = open(names[1], right).named(names[1])?;
     for data in [&left, &right].into_iter().filter_map(Input::image) {
         picture.check_apart(data.image()).map_err(Failure::usage)?;
     }
     let names_of_job = names.map(OsString::as_os_str);
     let job = Job { print: &args.output, names: names_of_job, picture, if_all_differ: None };
     let ends = [left.end(names[0]), right.end(names[1])];
-    let pair = match Pair::new(&left, &right, names) {
-        Ok(pair) => pair,
-        Err(problem) => return Ok(problem.report(names[0])),
-    };
+    let pair = Pair::new(&left, &right, names).named(names[0])?;
     let (mut sides, is_in_map) = match &pair {
         Pair::MapAndImage(pairing, ..) => (pairing.sides(), pairing.is_in_map()),
         _ => {
@@ -170,10 +121,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         }
     };
     if args.ignore_zero_tail && !is_in_map {
-        match tail::is_zero(ends, &reporter) {
-            Ok(is_zero) => sides.ignores_tail = is_zero,
-            Err(problem) => return Ok(problem.report(names[0])),
-        }
+        sides.ignores_tail = tail::is_zero(ends, &reporter).named(names[0])?;
     }
     let partitions_of = |side: &Input| match side {
         // The table is that of the disk, and offsets are those in the partition.
@@ -213,6 +161,36 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
             outcome
         }
     }
+}
+
+/// Says which sides are maps, and refuses options that do not go with them.
+fn which_are_maps(args: &Diff, names: [&OsString; 2]) -> Result<[bool; 2], Failure> {
+    let has_format = args.source.opening.is_given(OpenOption::Format);
+    let mut are_maps = [false; 2];
+    for (name, is_map) in names.into_iter().zip(&mut are_maps) {
+        *is_map = open::is_map(name, has_format).named(name)?;
+    }
+    if args.block_size.is_some() && are_maps != [false; 2] {
+        return Err(Failure::usage("--block-size is for two images: a map has its own"));
+    }
+    if are_maps == [true; 2]
+        && let Some(option) = args.source.of_content()
+    {
+        return Err(Failure::usage(format!(
+            "{option} says what of an image is read, and both are maps: make maps with {option}, or leave it out"
+        )));
+    }
+    if let Some(snapshot) = &args.source.opening.open.snapshot
+        && are_maps == [false; 2]
+        && is_same_file(names)
+    {
+        let (snapshot, name) = (shown(snapshot.as_ref()), shown(names[0]));
+        return Err(Failure::usage(format!(
+            "both are the same image with --snapshot {snapshot}: make a map of the snapshot with 'blkhash map create \
+             --snapshot {snapshot} -o snapshot.blkmap {name}', then 'blkhash map diff snapshot.blkmap {name}'"
+        )));
+    }
+    Ok(are_maps)
 }
 
 /// One side of a comparison.

@@ -21,7 +21,7 @@ use crate::map::output::{Content, Output};
 use crate::map::{self, open};
 use crate::messages;
 use crate::outputs::{Named, mode_of_images};
-use crate::problem::{Failure, Outcome, Problem};
+use crate::problem::{Failure, Outcome, Problem, WithName as _};
 use crate::progress::Reporter;
 
 /// Makes the map of the image on the command line.
@@ -46,12 +46,9 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
     // No empty map is left behind for an image that does not exist.
     if let Location::Path(path) = Location::new(&args.image) {
         let path = split_member(path).map_or(path, |(appliance, _)| appliance);
-        match std::fs::metadata(path) {
-            Err(error) => return Ok(Problem::from(&error).report(&args.image)),
-            Ok(metadata) if args.output.is_none() && metadata.file_type().is_block_device() => {
-                return Err(Failure::usage("-o FILE says where the map of a device goes"));
-            }
-            Ok(_) => {}
+        let metadata = std::fs::metadata(path).named(&args.image)?;
+        if args.output.is_none() && metadata.file_type().is_block_device() {
+            return Err(Failure::usage("-o FILE says where the map of a device goes"));
         }
     }
     let named = match args.output {
@@ -60,10 +57,7 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
     };
     let output = Output::open(&name, named, mode_of_images([&*args.image]));
     let options = args.source.confine([&args.image])?;
-    let output = match output {
-        Ok(output) => output,
-        Err(problem) => return Ok(problem.report(&name)),
-    };
+    let output = output.named(&name)?;
     let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
     let made = Data::open(&args.image, &options, &args.source)
@@ -71,10 +65,8 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
         .and_then(|data| make(args, &data, &output, key, &reporter));
     reporter.end(&args.image, None);
     drop(reporter);
-    match made {
-        Ok(()) => print_checksums(args, &name, output),
-        Err(problem) => Ok(problem.report(&name)),
-    }
+    made.named(&name)?;
+    print_checksums(args, &name, output)
 }
 
 /// The output, and the image that it describes.
@@ -306,16 +298,10 @@ fn print_checksums(args: &Create, name: &OsStr, output: Output) -> Result<Outcom
         return Ok(Outcome::Clean);
     }
     let Output::File { file, .. } = output else { return Ok(Outcome::Clean) };
-    let map = match blkmap::Map::open(file) {
-        Ok(map) => map,
-        Err(error) => return Ok(Problem::from(error).report(name)),
-    };
+    let map = blkmap::Map::open(file).named(name)?;
     for construction in &args.checksum {
         let tag = args.checksum.len() > 1;
-        match checksum::line(&map, &args.image, *construction, tag) {
-            Ok(line) => checksum::print(&line)?,
-            Err(error) => return Ok(Problem::from(error).report(name)),
-        }
+        checksum::print(&checksum::line(&map, &args.image, *construction, tag).named(name)?)?;
     }
     Ok(Outcome::Clean)
 }

@@ -13,18 +13,12 @@ use crate::blkhash::source::shown;
 use crate::map::open;
 use crate::messages;
 use crate::outputs::mode_of;
-use crate::problem::{Failure, Outcome, Problem};
+use crate::problem::{Failure, Outcome, Problem, WithName as _};
 use crate::stdio::Stdout;
 
 /// Exports the map on the command line.
 pub fn run(args: &Export) -> Result<Outcome, Failure> {
-    let map = match open::open(&args.map) {
-        Ok(map) => map,
-        Err(error) => {
-            Problem::from(&error).report(&args.map);
-            return Ok(Outcome::Unknown);
-        }
-    };
+    let map = open::open(&args.map).named(&args.map)?;
     let mode = mode_of([&*args.map]);
     let output = Output::open("--output", args.output.as_deref(), mode);
     let output = output.map_err(Failure::usage)?;

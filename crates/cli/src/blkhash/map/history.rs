@@ -12,7 +12,7 @@ use crate::blkhash::out::Out;
 use crate::blkhash::source::shown;
 use crate::json;
 use crate::map::open;
-use crate::problem::{Failure, Outcome, Problem};
+use crate::problem::{Failure, Outcome, Problem, WithName as _};
 use crate::quote;
 use crate::records;
 use crate::size::Bytes;
@@ -27,10 +27,7 @@ pub fn run(args: &args::History) -> Result<Outcome, Failure> {
         Some(key) => map.check_seals(key).map(|()| map),
         None => Ok(map),
     });
-    let map = match checked {
-        Ok(map) => map,
-        Err(error) => return Ok(Problem::from(error).report(&args.map)),
-    };
+    let map = checked.named(&args.map)?;
     // Each state takes a comparison.
     let mut out = Out::new(Box::new(Stdout), 0);
     if !args.json {
@@ -38,11 +35,11 @@ pub fn run(args: &args::History) -> Result<Outcome, Failure> {
     }
     let range = args.range.unwrap_or(Range { from: 0, to: None });
     for state in History::new(map, range.from..range.to.unwrap_or(u64::MAX)) {
-        let state = match state {
-            Ok(state) => state,
-            Err(blksum::Error::Map(error)) => return Ok(Problem::from(error).report(&args.map)),
-            Err(error) => return Ok(Problem::new(error.to_string()).report(&args.map)),
-        };
+        let state = state.map_err(|error| match error {
+            blksum::Error::Map(error) => Problem::from(error),
+            error => Problem::new(error.to_string()),
+        });
+        let state = state.named(&args.map)?;
         let is_unchanged = state.changed.is_some_and(|changed| changed.blocks == 0);
         if args.range.is_some() && is_unchanged {
             continue;

@@ -13,7 +13,7 @@ use crate::blkhash::confine_to_open_files;
 use crate::map::output::{Content, Output};
 use crate::map::{self, open};
 use crate::outputs::{Named, mode_of};
-use crate::problem::{Failure, Outcome, Problem};
+use crate::problem::{Failure, Outcome, Problem, WithName as _};
 
 /// Makes the map of the index on the command line.
 pub fn run(args: &Import) -> Result<Outcome, Failure> {
@@ -23,35 +23,25 @@ pub fn run(args: &Import) -> Result<Outcome, Failure> {
     }
     let key = open::key(args.key_file.as_deref()).map_err(Failure::usage)?;
     // No empty map is left behind for an index that does not exist.
-    let file = match open::file(Path::new(&args.file)) {
-        Ok(file) => file,
-        Err(Error::Magic) => {
-            return Ok(Problem::from("is not a regular file").report(&args.file));
-        }
-        Err(error) => return Ok(Problem::from(error).report(&args.file)),
-    };
+    let file = open::file(Path::new(&args.file)).map_err(|error| match error {
+        Error::Magic => Problem::from("is not a regular file"),
+        error => Problem::from(error),
+    });
+    let file = file.named(&args.file)?;
     let named = match args.output {
         Some(_) => Named::ByUser,
         None => Named::AfterImage(Path::new(&args.file)),
     };
     let output = Output::open(&name, named, mode_of([&*args.file]));
     confine_to_open_files();
-    let output = match output {
-        Ok(output) if output.is_file(&args.file) => {
-            return Ok(Problem::from("is the index to import").report(&name));
-        }
-        Ok(output) => output,
-        Err(problem) => return Ok(problem.report(&name)),
-    };
+    let output = output.named(&name)?;
+    if output.is_file(&args.file) {
+        return Err("is the index to import").named(&name);
+    }
     let job = Job { args, file: &file };
     let imported = job.check(&output).and_then(|()| job.write(&output, key));
-    match imported {
-        Ok(left_out) => {
-            open::note_left_out(&args.file, left_out);
-            Ok(Outcome::Clean)
-        }
-        Err(problem) => Ok(problem.report(&name)),
-    }
+    open::note_left_out(&args.file, imported.named(&name)?);
+    Ok(Outcome::Clean)
 }
 
 struct Job<'a> {

@@ -1,10 +1,10 @@
 //! `blkhash map merge`: makes one map from the maps of parts of an image.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::ErrorKind;
 
 use blkhash::Digest;
-use blkmap::{Error, Header, Map, PAGE, Pipe, Writer};
+use blkmap::{Error, Header, Key, Map, PAGE, Pipe, Writer};
 use blksum::map::{Info, Made};
 
 use super::args::Merge;
@@ -15,7 +15,7 @@ use crate::map::output::{Content, Output};
 use crate::map::{self, open};
 use crate::messages;
 use crate::outputs::{Named, mode_of};
-use crate::problem::{Failure, Outcome, Problem};
+use crate::problem::{Failure, Outcome, Problem, WithName as _};
 use crate::progress::Reporter;
 
 /// Merges the maps on the command line.
@@ -25,57 +25,28 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     map::raise_limit_on_files();
     let names = part_names(args).map_err(Failure::usage)?;
     let parts = names.iter().map(|name| (name, open::open(name)));
-    // A shard that is not there, or not finished, is one of those to make.
-    let is_missing = |part: &Result<Map, Error>| match part {
-        Err(Error::Io(error)) => error.kind() == ErrorKind::NotFound,
-        Err(error) => matches!(error, Error::Unfinished),
-        Ok(_) => false,
-    };
     let parts: Vec<_> =
         parts.filter(|(_, part)| args.shards.is_none() || !is_missing(part)).collect();
     let names: Vec<&OsString> = parts.iter().map(|(name, _)| *name).collect();
-    let mut replaces = false;
     let mode = mode_of(names.iter().map(|name| name.as_os_str()));
     let output = Output::open(&args.output, Named::ByUser, mode);
     let output = output.and_then(|output| match output.content()? {
         Content::Map(_) if !args.force => {
             Err(Problem::new("exists").with_hint("--force overwrites it"))
         }
-        content => {
-            replaces = matches!(content, Content::Map(_));
-            Ok(output)
-        }
+        content => Ok((output, matches!(content, Content::Map(_)))),
     });
-    let is_part = names.iter().any(|part| output.as_ref().is_ok_and(|it| it.is_file(part)));
+    let is_part = names.iter().any(|part| output.as_ref().is_ok_and(|(it, _)| it.is_file(part)));
     confine_to_open_files();
-    let output = match output {
-        Ok(output) => output,
-        Err(problem) => return Ok(problem.report(&args.output)),
-    };
+    let (output, replaces) = output.named(&args.output)?;
     if is_part {
-        return Ok(Problem::from("is one of the parts").report(&args.output));
+        return Err("is one of the parts").named(&args.output);
     }
-    let mut maps = Vec::with_capacity(parts.len());
-    for (name, part) in parts {
-        match part {
-            Ok(map) => {
-                // A seal over a part that anybody made would make it genuine.
-                if let Some(Err(error)) = key.as_ref().map(|key| map.check_seal(key)) {
-                    return Ok(Problem::from(error).report(name));
-                }
-                maps.push(map);
-            }
-            Err(error) => return Ok(Problem::from(error).report(name)),
-        }
-    }
-    if maps.is_empty() {
-        return Ok(Problem::from("none of the shards is there").report(&args.parts[0]));
-    }
-    let info_of = |map| Info::of(map).unwrap_or_default();
-    let infos: Vec<Info> = maps.iter().map(info_of).collect();
+    let maps = check_parts(args, parts, key.as_ref())?;
+    let infos: Vec<Info> = maps.iter().map(|map| Info::of(map).unwrap_or_default()).collect();
     if let Some(name) = other_source(&names, &infos) {
         let problem = Problem::from("is of another state of the image than the first part");
-        return Ok(problem.with_outcome(Outcome::Useless).report(name));
+        return Err(problem.with_outcome(Outcome::Useless)).named(name);
     }
     if maps.len() > 1 && infos.iter().any(|info| !info.shows_changes()) {
         let note = "note: the parts do not show that they are of the same image: those of devices and servers, and \
@@ -84,23 +55,25 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     }
     let first = &maps[0];
     let Header { algorithm, block_size, salt, .. } = *first.header();
-    let header = match Header::new(algorithm, block_size, salt) {
-        Ok(header) => header,
-        Err(error) => return Ok(Problem::from(&error).report(&args.output)),
-    };
+    let header = Header::new(algorithm, block_size, salt).named(&args.output)?;
     let reporter = Reporter::new(args.progress.when(), Some(1));
     reporter.begin(&args.output);
     let total = first.pages().saturating_mul(PAGE as u64);
+    let failed = |(index, error): (Option<usize>, Error)| {
+        let outcome = match error {
+            Error::Mismatch(_) => Outcome::Useless,
+            _ => Outcome::Unknown,
+        };
+        let problem = Problem::from(error).with_outcome(outcome);
+        Failure::with_name(problem, index.map_or(&args.output, |index| names[index]))
+    };
     if replaces {
         // Parts that are damaged or do not belong together must not cost the map that is there.
         let size = first.commit().image_size();
-        let tried = Writer::new(Pipe(std::io::sink()), header, size)
+        Writer::new(Pipe(std::io::sink()), header, size)
             .map_err(|error| (None, error))
-            .and_then(|mut writer| merge(&maps, &mut writer, total, &reporter));
-        if let Err((index, error)) = tried {
-            reporter.end(&args.output, None);
-            return Ok(failed(index.map_or(&args.output, |index| names[index]), &error));
-        }
+            .and_then(|mut writer| merge(&maps, &mut writer, total, &reporter))
+            .map_err(failed)?;
     }
     let mut info = Info::new(Made::Merge(maps.len() as u64));
     info.source = infos[0].source.clone();
@@ -117,14 +90,42 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
         });
     reporter.end(&args.output, None);
     drop(reporter);
-    match result {
-        Ok((_, commit)) if commit.known() == commit.blocks() => Ok(Outcome::Clean),
-        Ok(_) => {
-            report_missing(&maps, &infos);
-            Ok(Outcome::Errors)
-        }
-        Err((index, error)) => Ok(failed(index.map_or(&args.output, |index| names[index]), &error)),
+    let (_, commit) = result.map_err(failed)?;
+    if commit.known() == commit.blocks() {
+        return Ok(Outcome::Clean);
     }
+    report_missing(&maps, &infos);
+    Ok(Outcome::Errors)
+}
+
+/// Returns whether a shard is one of those to make: it is not there, or not finished.
+fn is_missing(shard: &Result<Map, Error>) -> bool {
+    match shard {
+        Err(Error::Io(error)) => error.kind() == ErrorKind::NotFound,
+        Err(error) => matches!(error, Error::Unfinished),
+        Ok(_) => false,
+    }
+}
+
+/// Returns the maps of the parts, after checking their seals.
+fn check_parts(
+    args: &Merge,
+    parts: Vec<(&OsString, Result<Map, Error>)>,
+    key: Option<&Key>,
+) -> Result<Vec<Map>, Failure> {
+    let mut maps = Vec::with_capacity(parts.len());
+    for (name, part) in parts {
+        let map = part.named(name)?;
+        if let Some(key) = key {
+            // A seal over a part that anybody made would make it genuine.
+            map.check_seal(key).named(name)?;
+        }
+        maps.push(map);
+    }
+    if maps.is_empty() {
+        return Err("none of the shards is there").named(&args.parts[0]);
+    }
+    Ok(maps)
 }
 
 /// Merges the parts, and shows how far that is. The error has the index of a part, if it is about one.
@@ -138,14 +139,6 @@ fn merge<O: blkmap::Output>(
         blkmap::merge(parts, writer, &mut |pages| watch(pages.saturating_mul(PAGE as u64)))
     })
     .map_err(|(index, error)| (Some(index), error))
-}
-
-fn failed(name: &OsStr, error: &Error) -> Outcome {
-    let outcome = match error {
-        Error::Mismatch(_) => Outcome::Useless,
-        _ => Outcome::Unknown,
-    };
-    Problem::from(error).with_outcome(outcome).report(name)
 }
 
 /// Returns the names of the parts.

@@ -16,7 +16,7 @@ use crate::json::{self, hex};
 use crate::map::open;
 use crate::map::output::{Content, Output, last_state};
 use crate::outputs::{Named, mode_of_images};
-use crate::problem::{Failure, Outcome, Problem};
+use crate::problem::{Failure, Outcome, Problem, WithName as _};
 use crate::progress::Reporter;
 use crate::records;
 use crate::size::Bytes;
@@ -40,24 +40,16 @@ pub fn run(args: &Update) -> Result<Outcome, Failure> {
     let place = Place::open(args);
     let names = [&args.image].into_iter().chain(&args.tracker.reflink);
     let options = tracker.options(args.source.confine(names)?);
-    let place = match place {
-        Ok(place) => place,
-        Err(problem) => return Ok(problem.report(&args.map)),
-    };
+    let place = place.named(&args.map)?;
     let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
     let updated = Data::open(&args.image, &options, &args.source)
-        .map_err(|reason| Problem::new(reason).about(&args.image))
+        .map_err(|problem| problem.about(&args.image))
         .and_then(|data| update(args, tracker, &options, &place, &data, key, &reporter));
     reporter.end(&args.image, None);
     drop(reporter);
-    match updated {
-        Ok(updated) => {
-            print(args, &updated)?;
-            Ok(Outcome::Clean)
-        }
-        Err(problem) => Ok(problem.report(&args.map)),
-    }
+    print(args, &updated.named(&args.map)?)?;
+    Ok(Outcome::Clean)
 }
 
 /// The map to update, and where its next state goes.

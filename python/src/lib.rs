@@ -2,6 +2,14 @@
 //!
 //! It converts arguments, results and errors, and releases the GIL. Everything else is done by the crates of this
 //! workspace. Classes and functions that need no Rust are in `python/blkhash/*.py`.
+//!
+//! A pass ([`job`]) runs on a thread of its own. The thread of the caller waits without the GIL. Every 50 ms it takes the GIL, looks for
+//! signals and at `cancel`, and calls `progress`. An exception cancels the pass. If the thread does not end within a second, it is left
+//! behind. The new file of a copy is removed by the thread of the caller even then ([`new_file`]).
+//!
+//! What has threads, locks or connections cannot be used or dropped in a forked child, so it is [`Owned`](process::Owned). An image that
+//! `qemu-nbd` serves lives as long as the thread that opened it, which is kept with it. The iterator over a map reads some runs at a
+//! time, because it cannot borrow the map.
 
 #![allow(
     clippy::doc_lazy_continuation,

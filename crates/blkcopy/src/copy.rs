@@ -1,4 +1,9 @@
 //! The copy of an image, from its source to the verdict.
+//!
+//! A pass hashes the source, and a [`Tee`](blksum::Tee) hands the content of each chunk to the [writer](crate::writer) before. The destination is then
+//! flushed, closed for writing and opened as an image, whose checksums must be those of the pass. If they are not, the two are
+//! compared to name the place. With a log, the destination is synced before each commit of the map, and a copy that is resumed goes on
+//! at the first page that no checkpoint has.
 
 use std::io::Read;
 use std::ops::Range;

@@ -1,5 +1,21 @@
 //! One pass over an image. Each thread takes the next chunk, reads it, hashes it for all lanes and
 //! hands in the results.
+//!
+//! 1. A [`Plan`](crate::plan) asks the image for extents as it goes and cuts the content into chunks: about 1 MiB of data to
+//!    read, and the lengths of the zero runs in between. They end at multiples of the largest block of all lanes. A long zero run
+//!    is a chunk of its own. One thread at a time plans, some chunks ahead of the others ([`crate::look_ahead`]).
+//! 2. Each thread takes the next chunk and gets its data. If the file is in the page cache and all algorithms of the pass hide the
+//!    latency of memory, the data is mapped (`Image::lend`). Otherwise the thread reads into its own buffer. The first thread is that of
+//!    the caller. Another one starts whenever a thread finds data and the limit allows it ([`crate::crew`]).
+//! 3. For each lane, the thread passes the blocks to a batch of blkhash, which skips zero blocks and hashes the others side by side.
+//! 4. The digests of the chunk go to the `Ordered` of the lane. The thread with the next chunk in order feeds the sink, and with it
+//!    the chunks that waited behind it. No thread exists only to move data, and data never waits in a queue.
+//! 5. At the end of the plan, the image is checked for changes. If several threads fail, the error that comes first in the content
+//!    is reported.
+//!
+//! `linear` has no blocks. If the hash of the whole can be computed from hashes of its parts (BLAKE3 and the CRCs), threads hash
+//! segments. Otherwise they read ahead, and hash their chunk in their turn. A remote server needs more reads in flight than there are
+//! processors: as many threads run as `Source::queue_depth` says, and a semaphore lets at most `--threads` of them hash at a time.
 
 use blkimage::Source;
 

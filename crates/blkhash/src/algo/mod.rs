@@ -6,6 +6,13 @@
 //!
 //! Each file uses only those before it: `simd`, `random`, `guess`, `tuner`, `kernels` and `hash`, the families, `state`,
 //! `self_test`, `selection`, `digester`. Only tests of kernels go the other way.
+//!
+//! A family with kernels of its own is a folder: `mod.rs` has the state of a hash and the list of kernels, one row each, and each
+//! kernel is a file. All have the same function, which processes a number of blocks at the start of each input into the state with the
+//! same index. `soft.rs` is written for readers, and every other kernel is compared with it. A kernel takes a token that only
+//! `cpu.rs` creates, after it has found the instructions on this CPU, so calling one is safe by its type. `selection` runs known answers on
+//! every implementation before its first use in a process, and excludes those that fail. For each batch, `kernels` chooses the kernel
+//! of the lowest cost, which is a guess until `tuner` has measured.
 
 mod blake2b;
 mod blake2s;

@@ -1,4 +1,10 @@
 //! Worker threads behind a [`Hasher`](crate::Hasher).
+//!
+//! The hasher copies blocks that are not zero until it has 1 MiB of them: sixteen blocks of the default size fill the lanes of the
+//! widest kernel. A lent buffer is not copied, except for partial blocks at its ends, and is dropped after its batch is hashed. The
+//! pool puts content into numbered batches ([`queue`](super::queue)) for its threads. If these have enough to do, the thread of the
+//! caller hashes a batch itself, without a copy of what is behind it. A thread with a partly filled batch waits a moment for more.
+//! The digests go to the same [`Ordered`](super::ordered::Ordered) as those of a pass.
 
 use std::mem;
 use std::ops::Range;

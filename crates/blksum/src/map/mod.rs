@@ -3,6 +3,11 @@
 //! [`write()`] writes a map, [`verify`] returns where an image differs from it, and [`diff`] where two maps differ.
 //! [`update()`] writes the next state of a map from what changed, and [`Audit`] tells whether a list of changes is
 //! complete. [`History`] tells when a block changed. The format of a map, and all that can be done without its image, is in [`blkmap`].
+//!
+//! An update reads the blocks that changed and a random sample of the others, as one source ([`Slice::of_ranges`](blkimage::Slice::of_ranges)),
+//! in the same pass. The first go to [`blkmap::Update`], which keeps the pages between them, and the others are compared. What changed is a
+//! [`Changes`](crate::changes::Changes): a bitmap, the layers of a chain, an older image whose extents are shared, or a list. A checksum and a map
+//! of the same block digests share a lane of the pass, so that no block is hashed twice.
 
 mod audit;
 mod base;

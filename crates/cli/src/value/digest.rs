@@ -2,7 +2,6 @@
 
 use std::str::FromStr;
 
-use blkbench::text;
 use blkhash::{Algorithm, BlockSize, Construction, Error, Parameters, Salt};
 
 /// A value of `--digest`: `NAME`, `NAME:CONSTRUCTION` or `NAME:bytes`.
@@ -58,12 +57,12 @@ pub fn describe(parameters: &Parameters) -> String {
     if !construction.has_blocks() {
         return format!("{algorithm} and {construction}");
     }
-    let size = text::size(parameters.block_size().into());
+    let size = parameters.block_size();
     match parameters.salt() {
         salt if salt.is_empty() => {
-            format!("{algorithm}, {construction} and blocks of {size}")
+            format!("{algorithm}, {construction} and blocks of {size:#}")
         }
-        salt => format!("{algorithm}, {construction}, blocks of {size} and the salt {salt}"),
+        salt => format!("{algorithm}, {construction}, blocks of {size:#} and the salt {salt}"),
     }
 }
 

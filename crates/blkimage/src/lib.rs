@@ -44,7 +44,6 @@
 #![deny(clippy::missing_errors_doc)]
 
 mod advice;
-mod appliance;
 mod bitmap;
 mod buffer;
 mod caches;
@@ -52,7 +51,7 @@ mod chain;
 #[cfg(feature = "compressed")]
 mod compressed;
 mod compression;
-mod entries;
+mod container;
 mod error;
 mod extent;
 mod format_name;
@@ -66,9 +65,6 @@ mod layer;
 #[cfg_attr(not(feature = "nbd"), allow(dead_code))]
 mod location;
 mod member;
-mod member_name;
-#[cfg(feature = "oci")]
-mod oci;
 mod open;
 mod option_table;
 mod options;
@@ -84,19 +80,19 @@ mod slice;
 mod snapshot;
 mod source;
 mod storage;
-mod tar;
 mod unknown_name;
 mod walk;
 mod warnings;
 
 use blksys as sys;
 
-pub use appliance::{Appliance, is_appliance, is_layout, is_ova, split_member};
 pub use bitmap::Bitmap;
 pub use buffer::Buffer;
 #[cfg(feature = "compressed")]
 pub use compressed::Decompressed;
 pub use compression::Compression;
+pub use container::tar::is_tar;
+pub use container::{Appliance, is_appliance, is_layout, is_ova, member_name, split_member};
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
 pub use format_name::FormatName;
@@ -106,7 +102,6 @@ pub use identity::{FileId, VolumeId};
 pub use image::Image;
 pub use location::{Location, Transport, Uri};
 pub use member::{Member, MemberFile, VpcSizes};
-pub use member_name::member_name;
 pub use open::{detect, detect_file};
 pub use option_table::{InvalidValue, OpenOption, OptionKind, OptionValue, Topic};
 pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};
@@ -123,7 +118,6 @@ pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::{export::NbdExport, options::NbdOptions};
 pub use storage::{Memory, ReadMethod, Storage};
-pub use tar::is_tar;
 pub use unknown_name::UnknownName;
 pub use warnings::Warning;
 

@@ -7,12 +7,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::appliance::{Appliance, is_appliance, is_ova, split_member};
 use crate::chain::{Candidate, Chain, OpenedLayer};
 #[cfg(feature = "compressed")]
 use crate::compressed::{self, Decompressed};
 #[cfg(feature = "compressed")]
 use crate::compression::Compression;
+use crate::container::tar::is_tar;
+use crate::container::{Appliance, is_appliance, is_ova, split_member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats;
 use crate::hint::Hint;
@@ -26,7 +27,6 @@ use crate::storage::local::access::Access;
 use crate::storage::local::file::{LocalFile, check_type};
 use crate::storage::{HostFile, Storage, remote};
 use crate::sys::{self, Found, NodeType};
-use crate::tar::is_tar;
 
 impl OpenOptions {
     /// Opens the image at `path`, a regular file or a block device, and every file it refers to.

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Appliance;
-use crate::member_name::member_name;
+use crate::Appliance;
+use crate::container::name::member_name;
 use crate::{ErrorKind, Format, Memory, OpenOptions, Result, Source};
 
 /// An archive that is built block by block.

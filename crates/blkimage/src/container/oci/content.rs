@@ -8,10 +8,10 @@ use super::files::Files;
 use crate::Format;
 use crate::compressed::{self, Decompressed};
 use crate::compression::Compression;
+use crate::container::tar;
 use crate::error::Result;
 use crate::options::OpenOptions;
 use crate::storage::{self, Storage};
-use crate::tar;
 
 /// Returns the tar archive in a layer, of `known` bytes if it was read before.
 pub(super) fn of_layer(

@@ -83,8 +83,8 @@ const METHODS: [(&str, &[&str], Compression); 6] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oci::digest::Digest;
-    use crate::oci::manifest::{Blob, Subject};
+    use crate::container::oci::digest::Digest;
+    use crate::container::oci::manifest::{Blob, Subject};
 
     #[test]
     fn roles() {

@@ -9,9 +9,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::container::tar::{Entry, Node, Reader};
 use crate::error::{ErrorKind, Result, excerpt};
 use crate::storage::HostFile;
-use crate::tar::{Entry, Node, Reader};
 
 /// The members of an archive, and where to find each.
 pub(crate) struct Entries {

@@ -2,21 +2,25 @@
 //!
 //! A disk is an image in a part of the file, and refers to no other file. Nothing is unpacked.
 
+mod ovf;
+
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::ovf;
-use crate::entries::{Entries, Rules};
+use crate::container::entries::{Entries, Rules};
+use crate::container::name::{has_extension, member_name};
+use crate::container::tar::{Entry, is_tar};
 use crate::error::{ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
-use crate::member_name::{has_extension, member_name};
 use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
 use crate::storage::part::Part;
 use crate::storage::{HostFile, Storage};
-use crate::tar::{Entry, is_tar};
 
 /// An open archive with a descriptor.
 pub(super) struct Ova {

@@ -3,11 +3,12 @@
 //! The name of a disk is that of the appliance, a colon and the name that the appliance gives it. It refers to no other
 //! file, and nothing is unpacked.
 
+mod entries;
+mod name;
+#[cfg(feature = "oci")]
+mod oci;
 mod ova;
-mod ovf;
-
-#[cfg(test)]
-mod tests;
+pub(crate) mod tar;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -15,13 +16,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::name::has_extension;
+pub use self::name::member_name;
+#[cfg(feature = "oci")]
+use self::oci::Images;
 use self::ova::Ova;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
-use crate::member_name::{has_extension, member_name};
-#[cfg(feature = "oci")]
-use crate::oci::{self, Images};
 use crate::options::OpenOptions;
 use crate::storage::Storage;
 

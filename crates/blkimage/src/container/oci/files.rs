@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::detect::compression;
-use crate::entries::{Entries, Rules};
+use crate::container::entries::{Entries, Rules};
+use crate::container::tar::{Reader, is_tar};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::options::OpenOptions;
 use crate::storage::local::access::Access;
@@ -17,7 +18,6 @@ use crate::storage::local::file::LocalFile;
 use crate::storage::part::Part;
 use crate::storage::{HostFile, Storage};
 use crate::sys::{self, NodeType};
-use crate::tar::{Reader, is_tar};
 
 /// The files of an image by name.
 pub(super) struct Files {

@@ -39,15 +39,15 @@ use self::names::Named;
 use self::role::Role;
 use self::scan::Layers;
 use crate::Format;
+use crate::container::name::member_name;
+use crate::container::tar;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
-use crate::member_name::member_name;
 use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
 use crate::storage::part::Part;
 use crate::storage::{self, Storage};
-use crate::tar;
 
 /// The images in a folder or an archive.
 pub(crate) struct Images {

@@ -59,7 +59,7 @@ fuzz_target!(|input: Input| {
 
 fn check(archive: &[u8], text: &[u8]) {
     let options = OpenOptions::new().format(Format::Raw);
-    let appliance = match options.open_appliance(&PATH) {
+    let appliance = match options.open_container(&PATH) {
         Ok(Some(appliance)) => appliance,
         Ok(None) => return,
         Err(error) => return assert_one_line(&error),

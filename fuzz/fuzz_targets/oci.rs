@@ -68,7 +68,7 @@ fuzz_target!(|input: Input| {
 
 fn check(layers: &[Layer], contents: &[Vec<u8>], is_changed: bool) {
     let options = OpenOptions::new().format(Format::Raw);
-    let image = match options.open_appliance(&PATH) {
+    let image = match options.open_container(&PATH) {
         Ok(Some(image)) => image,
         Ok(None) => return,
         Err(error) => return assert_one_line(&error),

@@ -3,7 +3,6 @@
 //! Follows the backing chain in a loop with a limit. Each format opens its own layer.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,8 +11,7 @@ use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::compressed::{self, Decompressed};
 #[cfg(feature = "compressed")]
 use crate::compression::Compression;
-use crate::container::tar::is_tar;
-use crate::container::{Appliance, is_appliance, is_ova, split_member};
+use crate::container::{is_container, open_disk, split_member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats;
 use crate::hint::Hint;
@@ -23,8 +21,7 @@ use crate::options::{Follow, OpenOptions};
 use crate::probe::{self, Format, PROBE_SIZE};
 use crate::recognise;
 use crate::references::Folder;
-use crate::storage::local::access::Access;
-use crate::storage::local::file::{LocalFile, check_type};
+use crate::storage::local::file::{LocalFile, check_type, find};
 use crate::storage::{HostFile, Storage, remote};
 use crate::sys::{self, Found, NodeType};
 
@@ -34,9 +31,9 @@ impl OpenOptions {
     /// Never opens a FIFO, a character device or a file whose content the kernel generates on read, as
     /// in procfs, even if a file is replaced during the call.
     ///
-    /// `path` may be that of an [`Appliance`], a colon and the name of a disk. A file that has the whole name is opened
-    /// instead, unless the path [stands for its disks](is_appliance). Such a path alone stands for the disk if there is a
-    /// single one, unless a format was given.
+    /// `path` may be that of a [`Container`](crate::Container), a colon and the name of a disk. A file that has the whole name
+    /// is opened instead, unless the path [stands for the disks](is_container). Such a path alone stands for the disk if there
+    /// is a single one, unless a format was given.
     ///
     /// # Errors
     ///
@@ -44,14 +41,7 @@ impl OpenOptions {
     /// image is damaged or of a format that is not supported, or if it refers to a file that [`Follow`] does not allow.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Image> {
         let path = path.as_ref();
-        if let Some(image) = self.open_member(path)? {
-            return Ok(image);
-        }
-        if self.format.is_none()
-            && is_appliance(path)
-            && let Some(appliance) = self.open_appliance(path)?
-            && let Some(image) = appliance.open_only_disk(self)?
-        {
+        if let Some(image) = open_disk(self, path)? {
             return Ok(image);
         }
         let mut chain = Chain::new(self);
@@ -86,7 +76,7 @@ impl OpenOptions {
     #[cfg(feature = "compressed")]
     pub fn open_decompressed(&self, path: &Path) -> Result<Option<Decompressed<'static>>> {
         let is_none = self.compression.is_none() && Compression::of_name(path).is_none();
-        if is_none || is_appliance(path) || split_member(path).is_some() {
+        if is_none || is_container(path) || split_member(path).is_some() {
             return Ok(None);
         }
         let mut chain = Chain::new(self);
@@ -110,7 +100,7 @@ impl OpenOptions {
         path: &Path,
         accepts: impl FnOnce((u64, u64), u64) -> bool,
     ) -> Result<Option<Image>> {
-        if self.format.is_none() && is_appliance(path) || split_member(path).is_some() {
+        if self.format.is_none() && is_container(path) || split_member(path).is_some() {
             return Ok(None);
         }
         let mut chain = Chain::new(self);
@@ -131,51 +121,6 @@ impl OpenOptions {
             }
             _ => Ok(None),
         }
-    }
-
-    /// Opens the file or the folder at `path` as an appliance. Returns `None` if it is none.
-    ///
-    /// A tar archive without a descriptor is an error if its name ends in `.ova`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be opened or read, or if the archive is damaged or ambiguous, has several descriptors, or
-    /// more members than the limit.
-    pub fn open_appliance(&self, path: &Path) -> Result<Option<Appliance>> {
-        #[cfg(feature = "oci")]
-        if crate::is_layout(path) {
-            return Appliance::in_folder(path, self).map(Some);
-        }
-        let Some(file) = self.open_archive(path)? else { return Ok(None) };
-        let appliance = Appliance::new(Arc::new(file), path, self)?;
-        if appliance.is_none() && is_ova(path) {
-            let reason = "is a tar archive without a descriptor (.ovf)";
-            return Err(Error::new(ErrorKind::Format, path, reason).with_hint(Hint::Raw));
-        }
-        Ok(appliance)
-    }
-
-    /// Opens the file at `path` if it is a tar archive.
-    fn open_archive(&self, path: &Path) -> Result<Option<LocalFile>> {
-        let found = find(path)?;
-        if found.stamp.node_type != NodeType::Regular || found.stamp.size < PROBE_SIZE as u64 {
-            return Ok(None);
-        }
-        let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
-        let file = found.open().map_err(error)?;
-        let mut head = [0; PROBE_SIZE];
-        if file.read_exact_at(&mut head, 0).is_err() || !is_tar(&head) {
-            return Ok(None);
-        }
-        let Self { cache, force_share, .. } = *self;
-        LocalFile::new(file, path, Access { cache, force_share, shared: false }).map(Some)
-    }
-
-    /// Opens a member of an appliance. Returns `None` if `name` names none.
-    fn open_member(&self, name: &Path) -> Result<Option<Image>> {
-        let Some((path, member)) = split_member(name) else { return Ok(None) };
-        let appliance = self.open_appliance(path)?;
-        appliance.map(|appliance| appliance.open(self, member)).transpose()
     }
 
     /// Opens the image in an open descriptor, for example a standard input that is a file.
@@ -291,18 +236,6 @@ pub fn detect_file(file: &File, name: &Path) -> Result<Format> {
     let is_device = stamp.node_type == NodeType::BlockDevice;
     let size = if is_device { sys::device_size(file).map_err(error)? } else { stamp.size };
     probe::probe_open(file, size).map_err(error)
-}
-
-/// Looks up the file at `path` without opening it.
-fn find(path: &Path) -> Result<Found<'_>> {
-    let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
-    let found = sys::find(path).map_err(error)?;
-    check_type(found.stamp.node_type, path)?;
-    if found.is_made_up() {
-        let reason = "is generated by the kernel when it is read: read it through a pipe";
-        return Err(Error::new(ErrorKind::FileType, path, reason));
-    }
-    Ok(found)
 }
 
 fn open_found(chain: &mut Chain<'_>, found: &Found<'_>, path: &Path) -> Result<LocalFile> {

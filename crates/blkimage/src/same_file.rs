@@ -4,7 +4,8 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use crate::{Image, Member, MemberFile, is_layout, split_member};
+use crate::container::files_of;
+use crate::{Image, Member, MemberFile};
 
 /// The identity of a file, whatever its names are and whatever it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,20 +32,7 @@ impl Identity {
 
     /// Returns whether this is a file of the image.
     pub fn is_in(self, image: &Image) -> bool {
-        let files = image.chain().iter().flat_map(Member::files);
-        files.map(MemberFile::name).any(|name| match split_member(name) {
-            // A disk of an appliance is in its file, or in one of its blobs.
-            Some((appliance, _)) if is_layout(appliance) => self.is_blob_of(appliance),
-            Some((appliance, _)) => Self::of(appliance) == Some(self),
-            None => Self::of(name) == Some(self),
-        })
-    }
-
-    /// Returns whether this is a blob of the OCI image layout in a folder.
-    fn is_blob_of(self, layout: &Path) -> bool {
-        let files = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut algorithms = files(&layout.join("blobs"));
-        algorithms
-            .any(|folder| files(&folder.path()).any(|blob| Self::of(&blob.path()) == Some(self)))
+        let names = image.chain().iter().flat_map(Member::files).map(MemberFile::name);
+        names.flat_map(files_of).any(|file| Self::of(&file) == Some(self))
     }
 }

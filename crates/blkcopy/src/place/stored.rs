@@ -4,7 +4,7 @@ use std::fs::{self, File, Metadata};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use blkimage::{Identity, Image, Location, Member, MemberFile, Uri, is_layout, split_member};
+use blkimage::{Identity, Image, Location, Member, MemberFile, Uri, split_member};
 
 use super::server::{self, Access, Server};
 use super::system::{Lower, System};
@@ -28,7 +28,7 @@ struct Piece {
 }
 
 impl Stored {
-    /// Returns what a name leads to, which may be that of a disk in an appliance.
+    /// Returns what a name leads to, which may be that of a disk in a container.
     pub fn of_name(system: &System, name: Location<'_>, access: Access) -> Self {
         let mut stored = Self::default();
         match name {
@@ -50,7 +50,7 @@ impl Stored {
         stored
     }
 
-    /// Returns the files of an image and of its chain, and what stores them. The blobs of a layout are left out.
+    /// Returns the files of an image and of its chain, and what stores them. Those in a container that is a folder are left out.
     pub fn of_image(system: &System, image: &Image) -> Self {
         let mut stored = Self::default();
         for name in image.chain().iter().flat_map(Member::files).map(MemberFile::name) {
@@ -74,7 +74,7 @@ impl Stored {
             || self.servers.iter().any(|one| other.servers.iter().any(|two| one.is_same(two)))
     }
 
-    /// Returns whether one of the files or devices is a file of the image, or a blob of its layout.
+    /// Returns whether one of the files or devices is a file of the image, or one of its container.
     pub fn has_file_of(&self, image: &Image) -> bool {
         self.pieces.iter().any(|piece| piece.of.is_in(image))
     }
@@ -87,8 +87,8 @@ impl Stored {
 
     fn add_path(&mut self, system: &System, path: &Path) {
         let path = match split_member(path) {
-            Some((appliance, _)) if is_layout(appliance) => return,
-            Some((appliance, _)) => appliance,
+            Some((container, _)) if container.is_dir() => return,
+            Some((container, _)) => container,
             None => path,
         };
         if let Some(identity) = Identity::of(path) {

@@ -4,12 +4,12 @@
 //! If a member is written over another, through it or beside the folder, the result depends on the program.
 //! Such an archive is refused, so each member is the file or folder of its name, in any order.
 //!
-//! Archives of images ([`Rules::IMAGES`]) may have links, which are never followed and through which no other
+//! Archives of container images may have links, which are never followed and through which no other
 //! member is extracted.
 
 use std::collections::BTreeMap;
 
-use crate::container::tar::{Entry, Node, Reader};
+use super::tar::{Entry, Node, Reader};
 use crate::error::{ErrorKind, Result, excerpt};
 use crate::storage::HostFile;
 
@@ -29,24 +29,9 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Those of appliances.
-    pub const APPLIANCE: Self = Self { max_headers: MAX_OF_APPLIANCE, special: false };
-
-    /// Those of archives of container images. Archives of Docker have links to layers under other names.
-    #[cfg(feature = "oci")]
-    pub const IMAGES: Self = Self { max_headers: MAX_OF_IMAGES, special: true };
-}
-
-impl Rules {
-    #[cfg(feature = "oci")]
     pub fn reader(self, file: &HostFile) -> Reader<'_> {
         let reader = Reader::new(file, self.max_headers);
-        if self.special { reader.of_container() } else { reader }
-    }
-
-    #[cfg(not(feature = "oci"))]
-    fn reader(self, file: &HostFile) -> Reader<'_> {
-        Reader::new(file, self.max_headers)
+        if self.special { reader.for_runtimes() } else { reader }
     }
 }
 
@@ -74,7 +59,6 @@ impl Entries {
     }
 
     /// Returns whether there is a member of any type with this name.
-    #[cfg(feature = "oci")]
     pub fn has(&self, name: &[u8]) -> bool {
         self.by_key.contains_key(&key(name))
     }
@@ -149,17 +133,6 @@ fn key(name: &[u8]) -> Vec<u8> {
     let components = components.filter(|component| !matches!(*component, b"" | b"."));
     components.collect::<Vec<_>>().join(SEPARATOR)
 }
-
-/// Maximum number of headers of members of an appliance, which has tens of members. All headers are read for each disk,
-/// and for each line of a manifest.
-/// Limit in headers.
-const MAX_OF_APPLIANCE: u32 = 1000;
-
-/// Maximum number of headers of members of an archive of container images, which has a member for each blob, with up
-/// to three headers.
-/// Limit in headers.
-#[cfg(feature = "oci")]
-const MAX_OF_IMAGES: u32 = 10_000;
 
 /// Sorts before every other byte, and is in no name of a member.
 const SEPARATOR: &[u8] = b"\0";

@@ -1,204 +1,160 @@
-//! Files with several disks: virtual appliances (`.ova`), and OCI images.
+//! Containers: files and folders that hold disks, as virtual appliances (`.ova`) and OCI images do.
 //!
-//! The name of a disk is that of the appliance, a colon and the name that the appliance gives it. It refers to no other
+//! The name of a disk is that of its container, a colon and the name that the container gives it. It refers to no other
 //! file, and nothing is unpacked.
+//!
+//! A kind of containers is a module with a [`Container`], and a row of [`KINDS`].
 
+// Only OCI images use all of it.
+#[cfg_attr(not(feature = "oci"), allow(dead_code))]
 mod entries;
+mod kind;
 mod name;
 #[cfg(feature = "oci")]
 mod oci;
 mod ova;
+#[cfg_attr(not(feature = "oci"), allow(dead_code))]
 pub(crate) mod tar;
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::iter::once;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::slice;
 
-use self::name::has_extension;
+pub use self::kind::{Container, Manifest};
+use self::kind::{Kind, Opened, Paths};
 pub use self::name::member_name;
-#[cfg(feature = "oci")]
-use self::oci::Images;
-use self::ova::Ova;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
 use crate::options::OpenOptions;
-use crate::storage::Storage;
 
-/// An open appliance: a tar archive with a descriptor (`.ova`), or an OCI image in a folder or a tar archive.
-pub struct Appliance {
-    name: PathBuf,
-    kind: Kind,
-}
-
-enum Kind {
-    Ova(Box<Ova>),
+/// All kinds of containers. Where no name decides, the first one counts that opens a file.
+static KINDS: &[Kind] = &[
     #[cfg(feature = "oci")]
-    Oci(Box<Images>),
-}
+    oci::KIND,
+    ova::KIND,
+];
 
-impl Appliance {
-    /// Opens the archive in a storage. Returns `None` if it is none, or is neither an OCI image nor has a descriptor.
-    pub(crate) fn new(
-        storage: Arc<dyn Storage>,
-        name: &Path,
-        options: &OpenOptions,
-    ) -> Result<Option<Self>> {
-        #[cfg(feature = "oci")]
-        if !is_ova(name) && oci::is_archive(&storage) {
-            let images = Images::in_archive(storage, name, options)?;
-            return Ok(Some(Self { name: name.into(), kind: Kind::Oci(Box::new(images)) }));
-        }
-        #[cfg(not(feature = "oci"))]
-        let _ = options;
-        let ova = Ova::new(storage, name)?;
-        Ok(ova.map(|ova| Self { name: name.into(), kind: Kind::Ova(Box::new(ova)) }))
-    }
-
-    /// Opens the OCI image layout in a folder.
-    #[cfg(feature = "oci")]
-    pub(crate) fn in_folder(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let images = Images::in_folder(path, options)?;
-        Ok(Self { name: path.into(), kind: Kind::Oci(Box::new(images)) })
-    }
-
-    /// Returns the names of the disks, in the order of the appliance.
-    ///
-    /// If the descriptor of an `.ova` names none, these are the members with a known image format. Those of an OCI image are
-    /// the layers that are disks, and the files in the folder `disk` of a container image.
+impl OpenOptions {
+    /// Opens the container at `path`, if the path [stands for the disks in it](is_container). Returns `None` if it does not, or
+    /// if what has the name of a container is none.
     ///
     /// # Errors
     ///
-    /// Fails if the descriptor, an index or a manifest cannot be read, is invalid or too long, names a disk that is
-    /// missing, is stored in a way that is not read or has another size or digest than stated, or if there are too many
-    /// disks.
-    pub fn disks(&self) -> Result<Vec<Vec<u8>>> {
-        match &self.kind {
-            Kind::Ova(ova) => ova.disks(),
-            #[cfg(feature = "oci")]
-            Kind::Oci(images) => images.disks(),
-        }
-    }
-
-    /// Returns the name and the content of the manifest, if there is one. That of an OCI image is made of the digests of
-    /// all blobs to which the index leads.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there are several, or if it cannot be read or is too long.
-    pub fn manifest(&self) -> Result<Option<(&[u8], Vec<u8>)>> {
-        match &self.kind {
-            Kind::Ova(ova) => ova.manifest(),
-            #[cfg(feature = "oci")]
-            Kind::Oci(images) => images.manifest().map(Some),
-        }
-    }
-
-    /// Returns a disk that the descriptor names and `listed` lacks.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the descriptor cannot be read, or names a disk that is missing or may be one of several members.
-    pub fn disk_beyond(&self, listed: &HashSet<Vec<u8>>) -> Result<Option<Vec<u8>>> {
-        match &self.kind {
-            Kind::Ova(ova) => ova.disk_beyond(listed),
-            // All blobs are listed.
-            #[cfg(feature = "oci")]
-            Kind::Oci(_) => Ok(None),
-        }
-    }
-
-    /// Opens a disk or another member as an image.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the appliance has no such member or several, if the member is compressed in a way that is not read, or as
-    /// [`OpenOptions::open_storage`] does.
-    pub fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
-        match &self.kind {
-            Kind::Ova(ova) => ova.open(options, member),
-            #[cfg(feature = "oci")]
-            Kind::Oci(images) => images.open(options, member),
-        }
-    }
-
-    /// Opens the disk, where one image is wanted. Fails if there are several. Returns `None` for a container image without
-    /// a disk in an archive, which is a raw image like any other `.tar`.
-    pub(crate) fn open_only_disk(&self, options: &OpenOptions) -> Result<Option<Image>> {
-        let disks = self.disks()?;
-        if let [disk] = &*disks {
-            return self.open(options, disk).map(Some);
-        }
-        let kind = match &self.kind {
-            Kind::Ova(_) => "appliance",
-            #[cfg(feature = "oci")]
-            Kind::Oci(_) if disks.is_empty() && !self.name.is_dir() => return Ok(None),
-            #[cfg(feature = "oci")]
-            Kind::Oci(_) => "OCI image",
-        };
-        let shown = |disk: &Vec<u8>| excerpt(member_name(&self.name, disk).as_os_str().as_bytes());
-        let names: Vec<_> = disks.iter().take(MAX_NAMES).map(shown).collect();
-        let more = if disks.len() > MAX_NAMES { ", ..." } else { "" };
-        let error = |reason: String| Error::new(ErrorKind::Format, &*self.name, reason);
-        Err(match disks.len() {
-            // The bytes of a folder cannot be read.
-            0 if self.name.is_dir() => error(format!("is an {kind} without a disk")),
-            0 => error(format!("is an {kind} without a disk")).with_hint(Hint::Raw),
-            count => error(format!(
-                "is an {kind} with {count} disks: name one, as in {}{more}",
-                names.join(", ")
-            )),
-        })
+    /// Fails if the file or folder cannot be opened or read, or if an archive is damaged or ambiguous, has several
+    /// descriptors or none, or more members than the limit.
+    pub fn open_container(&self, path: &Path) -> Result<Option<Box<dyn Container>>> {
+        kind_at(path).map_or(Ok(None), |kind| (kind.open)(self, path))
     }
 }
 
-/// Splits `name` into the path of a regular file or of an OCI image layout, and the name of a member, at the first colon
-/// before which there is such a file. Returns `None` if none has a part of the name.
+/// Opens the disk of this name in a container, or the only disk of the container for whose disks `path` stands. Returns
+/// `None` if there is no container.
+pub(crate) fn open_disk(options: &OpenOptions, path: &Path) -> Result<Option<Image>> {
+    if let Some((container, member)) = split_member(path)
+        && let Some(container) = open_named(options, container)?
+    {
+        return container.open(options, member).map(Some);
+    }
+    if options.format.is_none()
+        && let Some(kind) = kind_at(path)
+        && let Some(container) = (kind.open)(options, path)?
+    {
+        return open_only_disk(kind, &*container, options, path);
+    }
+    Ok(None)
+}
+
+/// Opens the container that the name of a disk begins with, whatever its own name is.
+fn open_named(options: &OpenOptions, path: &Path) -> Opened {
+    let kinds = kind_named(path).map_or(KINDS, slice::from_ref);
+    kinds.iter().find_map(|kind| (kind.open)(options, path).transpose()).transpose()
+}
+
+/// Opens the disk of a container where one image is wanted. Fails if there are several. Returns `None` for a file without
+/// disks that may be an image.
+fn open_only_disk(
+    kind: &Kind,
+    container: &dyn Container,
+    options: &OpenOptions,
+    path: &Path,
+) -> Result<Option<Image>> {
+    let disks = container.disks()?;
+    let error =
+        |reason: String| Error::new(ErrorKind::Format, path, format!("is {} {reason}", kind.noun));
+    // The bytes of a folder cannot be read.
+    let is_file = !path.is_dir();
+    match &*disks {
+        [disk] => container.open(options, disk).map(Some),
+        [] if is_file && kind.extension.is_none() => Ok(None),
+        [] => {
+            let error = error("without a disk".to_owned());
+            Err(if is_file { error.with_hint(Hint::Raw) } else { error })
+        }
+        disks => {
+            let shown = |disk: &Vec<u8>| excerpt(member_name(path, disk).as_os_str().as_bytes());
+            let names: Vec<_> = disks.iter().take(MAX_NAMES).map(shown).collect();
+            let more = if disks.len() > MAX_NAMES { ", ..." } else { "" };
+            let (count, names) = (disks.len(), names.join(", "));
+            Err(error(format!("with {count} disks: name one, as in {names}{more}")))
+        }
+    }
+}
+
+/// Splits `name` into the path of a regular file or of a container in a folder, and the name of a member, at the first colon
+/// before which there is one. Returns `None` if none has a part of the name.
 ///
-/// Returns `None` as well if a file has the whole name, unless the part [is an appliance](is_appliance): the
-/// names of members are those that the appliance gives them, and must not name other files.
+/// Returns `None` as well if a file has the whole name, unless the part [is a container](is_container): the
+/// names of members are those that the container gives them, and must not name other files.
 pub fn split_member(name: &Path) -> Option<(&Path, &[u8])> {
     let bytes = name.as_os_str().as_bytes();
     let colons = bytes.iter().enumerate().filter(|(_, byte)| **byte == b':');
     let mut splits = colons
         .map(|(at, _)| (Path::new(OsStr::from_bytes(&bytes[..at])), &bytes[at + 1..]))
-        .filter(|(path, member)| !member.is_empty() && (path.is_file() || is_layout(path)));
+        .filter(|(path, member)| !member.is_empty() && (path.is_file() || is_folder(path)));
     let first = splits.next()?;
-    let mut all = std::iter::once(first).chain(splits);
+    let mut all = once(first).chain(splits);
     if name.symlink_metadata().is_ok() {
-        return all.find(|(path, _)| is_appliance(path));
+        return all.find(|(path, _)| is_container(path));
     }
-    all.find(|(path, _)| is_ova(path)).or(Some(first))
+    all.find(|(path, _)| kind_named(path).is_some()).or(Some(first))
 }
 
-/// Returns whether the file at `path` stands for the disks in it if its content is that of an appliance. It does if its name
-/// ends in `.ova`, if it is an OCI image and its name ends in `.tar`, or if it is a folder with an OCI image layout.
+/// Returns whether `path` stands for the disks in a container. It does if its name ends in `.ova`, if it is an OCI image and
+/// its name ends in `.tar`, or if it is a folder with an OCI image layout.
 ///
-/// A guest could write an archive into its raw disk, so the content alone does not make an appliance.
-pub fn is_appliance(path: &Path) -> bool {
-    #[cfg(feature = "oci")]
-    if has_extension(path.as_os_str().as_bytes(), TAR) && oci::is_archive_at(path) {
-        return true;
+/// A guest could write an archive into its raw disk, so the content alone does not make a container.
+pub fn is_container(path: &Path) -> bool {
+    kind_at(path).is_some()
+}
+
+/// Returns the files of this host with the bytes of an image of this name.
+pub(crate) fn files_of(name: &Path) -> Paths {
+    let path = split_member(name).map_or(name, |(container, _)| container);
+    let kind = path.is_dir().then(|| kind_at(path)).flatten();
+    match kind.and_then(|kind| kind.files) {
+        Some(files) => files(path),
+        None => Box::new(once(path.to_owned())),
     }
-    is_ova(path) || is_layout(path)
 }
 
-/// Returns whether the name ends in `.ova`.
-pub fn is_ova(path: &Path) -> bool {
-    has_extension(path.as_os_str().as_bytes(), OVA)
+/// Returns whether there is a container in a folder at `path`.
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() && is_container(path)
 }
 
-/// Returns whether `path` leads to a folder with an OCI image layout.
-pub fn is_layout(path: &Path) -> bool {
-    cfg!(feature = "oci") && path.join("oci-layout").is_file()
+/// Returns the kind that the name of a path decides.
+fn kind_named(path: &Path) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.has_name(path))
 }
 
-/// Maximum number of disks of an appliance or container image that an error names.
+/// Returns the kind of the container for whose disks a path stands.
+fn kind_at(path: &Path) -> Option<&'static Kind> {
+    kind_named(path).or_else(|| KINDS.iter().find(|kind| (kind.is_at)(path)))
+}
+
+/// Maximum number of disks of a container that an error names.
 /// Limit in disks.
 const MAX_NAMES: usize = 5;
-
-const OVA: &[u8] = b".ova";
-#[cfg(feature = "oci")]
-const TAR: &[u8] = b".tar";

@@ -77,8 +77,8 @@ pub(crate) struct Reader<'a> {
     at: u64,
     headers: u32,
     max_headers: u32,
-    /// Whether the archive is one of containers, which programs in Go read.
-    is_of_container: bool,
+    /// Whether container runtimes read the archive, which are written in Go.
+    is_for_runtimes: bool,
     /// Whether the padding of the last member must be there.
     needs_padding: bool,
 }
@@ -86,24 +86,21 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Creates a reader that fails at an archive of more than `max_headers` headers.
     pub fn new(file: &'a HostFile, max_headers: u32) -> Self {
-        Self { file, at: 0, headers: 0, max_headers, is_of_container: false, needs_padding: true }
+        Self { file, at: 0, headers: 0, max_headers, is_for_runtimes: false, needs_padding: true }
     }
 
     /// Refuses what the tar reader of Go refuses, too, and what container runtimes read differently. Returns global headers
     /// like members.
-    #[cfg(feature = "oci")]
-    pub fn of_container(self) -> Self {
-        Self { is_of_container: true, ..self }
+    pub fn for_runtimes(self) -> Self {
+        Self { is_for_runtimes: true, ..self }
     }
 
     /// Accepts an archive that ends with the content of its last member, as those that programs in Go do not finish.
-    #[cfg(feature = "oci")]
     pub fn without_padding(self) -> Self {
         Self { needs_padding: false, ..self }
     }
 
     /// Returns the number of headers that were read.
-    #[cfg(feature = "oci")]
     pub fn headers(&self) -> u32 {
         self.headers
     }
@@ -125,7 +122,7 @@ impl<'a> Reader<'a> {
             if !header.is_valid() {
                 return Err(self.file.corrupt("is not a header of a tar archive").at(start));
             }
-            if self.is_of_container && !header.has_valid_numbers() {
+            if self.is_for_runtimes && !header.has_valid_numbers() {
                 return Err(self.file.corrupt("has no valid number in a tar header").at(start));
             }
             let kind = header.kind();
@@ -166,7 +163,7 @@ impl<'a> Reader<'a> {
                         true => Some("several PAX headers of one member"),
                         false => extended.add(&text, size as usize).err(),
                     };
-                    let is_overlay = self.is_of_container && extended.is_overlay;
+                    let is_overlay = self.is_for_runtimes && extended.is_overlay;
                     let reason = reason.or(is_overlay.then_some("attributes of an overlay"));
                     if let Some(reason) = reason {
                         return Err(self.unsupported(reason, start));
@@ -174,7 +171,7 @@ impl<'a> Reader<'a> {
                 }
                 Kind::Global => {
                     self.check_global(&extended, content, size)?;
-                    if self.is_of_container {
+                    if self.is_for_runtimes {
                         let name = self.name(&header, Extended::default(), start)?;
                         let node = Node::Global;
                         return Ok(Some(Entry { name, offset: content, size, node, target: None }));
@@ -219,7 +216,7 @@ impl<'a> Reader<'a> {
         let is_folder = name.ends_with(b"/") || header.is_folder_of_v7();
         let node = match (header.kind(), header.0[TYPE]) {
             // Container runtimes fail.
-            (Kind::File, kind @ b'7') if self.is_of_container => Node::Unknown(kind),
+            (Kind::File, kind @ b'7') if self.is_for_runtimes => Node::Unknown(kind),
             (Kind::Other, kind @ (b'1' | b'2' | b'3' | b'4' | b'6')) => Node::Special(kind),
             (Kind::Other, kind) => Node::Unknown(kind),
             (Kind::File, _) if !is_folder => Node::File,
@@ -231,7 +228,7 @@ impl<'a> Reader<'a> {
         };
         // A folder in GNU tar, and an empty file in Go.
         let is_odd = header.kind() == Kind::File && !header.is_folder_in_go(&name);
-        if self.is_of_container && node == Node::Folder && is_odd {
+        if self.is_for_runtimes && node == Node::Folder && is_odd {
             return Err(corrupt("a file with the name of a folder"));
         }
         // GNU tar skips what follows a symbolic link or a device of some size, and other programs do not. All skip nothing of a
@@ -288,7 +285,7 @@ impl<'a> Reader<'a> {
         self.file.read_exact_at(&mut block, self.at)?;
         if is_zero(&block) {
             // Go fails, and other programs end there.
-            if self.is_of_container && left >= 2 * BLOCK {
+            if self.is_for_runtimes && left >= 2 * BLOCK {
                 self.file.read_exact_at(&mut block, self.at + BLOCK)?;
                 if !is_zero(&block) {
                     return Err(self.unsupported("blocks behind a single one of zeros", self.at));

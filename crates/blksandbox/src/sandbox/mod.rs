@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use blkconfine::Families;
 use blkconfine::files::{self, list, open};
-use blkimage::{Follow, Transport, Uri, is_layout, split_member};
+use blkimage::{Follow, Transport, Uri, is_container, split_member};
 use landlock::{
     AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RulesetCreated,
     RulesetCreatedAttr, RulesetError,
@@ -77,11 +77,8 @@ impl Sandbox {
         if self.reads_everything || self.follow == Follow::None {
             return self.allow_alone(path);
         }
-        if let Some((appliance, _)) = split_member(path) {
-            return self.allow_appliance(appliance);
-        }
-        if is_layout(path) {
-            return self.allow_appliance(path);
+        if let Some(container) = container(path) {
+            return self.allow_container(container);
         }
         let Ok(found) = rustix::fs::lstat(path) else { return };
         self.allow_uses(&found);
@@ -103,21 +100,17 @@ impl Sandbox {
         if self.reads_everything {
             return;
         }
-        if let Some((appliance, _)) = split_member(path) {
-            return self.allow_appliance(appliance);
-        }
-        if is_layout(path) {
-            return self.allow_appliance(path);
+        if let Some(container) = container(path) {
+            return self.allow_container(container);
         }
         let Ok((file, found)) = open_image(path) else { return };
         self.allow_uses(&found);
         self.allow_opened(&file, path);
     }
 
-    /// Allows reading an appliance: a file, or a folder with an image layout. It refers to no other file.
-    fn allow_appliance(&mut self, path: &Path) {
-        if is_layout(path)
-            && let Ok(folder) = open(path, OFlags::DIRECTORY)
+    /// Allows reading a container: a file, or a folder and all in it. It refers to no other file.
+    fn allow_container(&mut self, path: &Path) {
+        if let Ok(folder) = open(path, OFlags::DIRECTORY)
             && !holds_devices(&folder)
         {
             self.shown.folder(path);
@@ -378,6 +371,12 @@ fn may_refer(found: &Stat) -> bool {
         FileType::BlockDevice => true,
         _ => false,
     }
+}
+
+/// Returns the container of the disk with this name, or the path of a folder that is a container.
+fn container(path: &Path) -> Option<&Path> {
+    let of_disk = split_member(path).map(|(container, _)| container);
+    of_disk.or_else(|| (path.is_dir() && is_container(path)).then_some(path))
 }
 
 /// Returns whether a folder contains devices or links to descriptors. An image on a device must not

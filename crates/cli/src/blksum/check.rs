@@ -10,7 +10,7 @@ use std::slice;
 use std::sync::OnceLock;
 
 use blkhash::{Algorithm, Construction, Digest, Parameters};
-use blkimage::{Format, is_appliance, split_member};
+use blkimage::{Format, is_container, split_member};
 use blksandbox::Sandbox;
 use blksum::check_file::{Entry, Mistake, Parser};
 use blksum::expect::{self, Reading, Value, untried_of_size};
@@ -50,7 +50,7 @@ pub fn run(settings: &Settings, check: &Check, output: &mut Output) -> io::Resul
     let files = CheckFiles::hold(&settings.names);
     confine::checking(settings, |sandbox| {
         allow_listed(files.contents(), parser.clone(), check.allow_uri, sandbox);
-        files.appliances().for_each(|path| sandbox.allow_alone(path));
+        files.containers().for_each(|path| sandbox.allow_alone(path));
         files.is_all
     });
     let files = files.with_manifests();
@@ -415,7 +415,7 @@ impl Checker<'_> {
             && unreadable == 0
             // A line that a later version wrote has a checksum, and nothing was compared with it.
             && unknown == 0
-            // A manifest lists the members of an appliance and nothing else.
+            // A manifest lists the members of a container and nothing else.
             && (malformed == 0 || !self.images.check.strict && !self.is_manifest())
     }
 
@@ -738,9 +738,9 @@ impl Checker<'_> {
         self.name() == "-"
     }
 
-    /// Whether the current check file is the manifest of an appliance.
+    /// Whether the current check file is the manifest of a container.
     fn is_manifest(&self) -> bool {
-        is_appliance(Path::new(self.name()))
+        is_container(Path::new(self.name()))
     }
 
     fn name(&self) -> &OsStr {

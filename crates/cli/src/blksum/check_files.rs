@@ -1,7 +1,7 @@
 //! Reads check files before the first image, because the sandbox must know the names in them.
 //!
 //! A terminal is not waited for, a pipe only briefly, and of a very long file only the beginning is
-//! held. This does not change the output, only how narrow the sandbox can be. Appliances are only read
+//! held. This does not change the output, only how narrow the sandbox can be. Containers are only read
 //! behind it: their manifests name nothing but members.
 
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use blkhash::Algorithm;
-use blkimage::{OpenOptions, is_appliance, member_name};
+use blkimage::{OpenOptions, is_container, member_name};
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use blksum::{Encoding, Tag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,7 +39,7 @@ enum Rest {
     None,
     Unread(File),
     /// The file stands for the disks in it.
-    Appliance(PathBuf),
+    Container(PathBuf),
     /// Reading failed.
     Error,
 }
@@ -73,15 +73,15 @@ impl CheckFiles {
         self.held.iter().flatten().map(|file| &file.held[..])
     }
 
-    /// Returns the appliances that are read later.
-    pub fn appliances(&self) -> impl Iterator<Item = &Path> {
+    /// Returns the containers that are read later.
+    pub fn containers(&self) -> impl Iterator<Item = &Path> {
         self.held.iter().flatten().filter_map(|file| match &file.rest {
-            Rest::Appliance(path) => Some(path.as_path()),
+            Rest::Container(path) => Some(path.as_path()),
             _ => None,
         })
     }
 
-    /// Reads the manifests of appliances. The process is restricted before.
+    /// Reads the manifests of containers. The process is restricted before.
     #[must_use]
     pub fn with_manifests(mut self) -> Self {
         let held = self.held.into_iter().map(|file| file.and_then(CheckFile::with_manifest));
@@ -137,10 +137,10 @@ impl CheckFile {
         Self { held, position: 0, rest }
     }
 
-    /// Reads the manifest if this is an appliance.
+    /// Reads the manifest if this is a container.
     fn with_manifest(self) -> io::Result<Self> {
         match self.rest {
-            Rest::Appliance(path) => {
+            Rest::Container(path) => {
                 Ok(Self { held: manifest(&path)?, position: 0, rest: Rest::None })
             }
             rest => Ok(Self { rest, ..self }),
@@ -160,7 +160,7 @@ impl Read for CheckFile {
         match &mut self.rest {
             Rest::None => Ok(0),
             Rest::Unread(file) => file.read(buf),
-            Rest::Error | Rest::Appliance(_) => Err(io::ErrorKind::Other.into()),
+            Rest::Error | Rest::Container(_) => Err(io::ErrorKind::Other.into()),
         }
     }
 }
@@ -171,15 +171,15 @@ fn open(name: &OsStr) -> io::Result<CheckFile> {
         stdio::stdin().inspect(messages::note_terminal).map_or(Rest::Error, Rest::Unread)
     } else {
         match Path::new(name) {
-            path if is_appliance(path) => Rest::Appliance(path.to_owned()),
+            path if is_container(path) => Rest::Container(path.to_owned()),
             path => Rest::Unread(File::open(path)?),
         }
     };
     Ok(CheckFile { held: Vec::new(), position: 0, rest })
 }
 
-/// Returns the manifest of an appliance as a check file, in which every line names a member of the
-/// appliance.
+/// Returns the manifest of a container as a check file, in which every line names a member of the
+/// container.
 fn manifest(path: &Path) -> io::Result<Vec<u8>> {
     let other = |error: blkimage::Error| match error.io_error().map(io::Error::raw_os_error) {
         Some(Some(code)) => io::Error::from_raw_os_error(code),
@@ -187,16 +187,14 @@ fn manifest(path: &Path) -> io::Result<Vec<u8>> {
     };
     let options = OpenOptions::new().force_share(true);
     // Lines in a file of this name would be of files beside it, not of members.
-    let Some(appliance) = options.open_appliance(path).map_err(other)? else {
+    let Some(container) = options.open_container(path).map_err(other)? else {
         return Err(io::Error::other("is named as an appliance (.ova), and is not a tar archive"));
     };
-    let Some((_, text)) = appliance.manifest().map_err(other)? else {
-        return Err(io::Error::other("is an appliance without a manifest (.mf)"));
-    };
+    let manifest = container.manifest().map_err(other)?;
     let mut parser = Parser::new(UNUSED);
     let (mut lines, mut listed) = (Vec::new(), HashSet::new());
     let mut unknown = None;
-    for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+    for (number, line) in manifest.text.split_inclusive(|byte| *byte == b'\n').enumerate() {
         if number == MAX_LINES {
             let reason = format!("has a manifest of more than {MAX_LINES} lines");
             return Err(io::Error::other(reason));
@@ -224,9 +222,10 @@ fn manifest(path: &Path) -> io::Result<Vec<u8>> {
             }
         }
     }
-    let listed = listed.into_iter().map(|(_, name)| name).collect();
-    if let Some(disk) = appliance.disk_beyond(&listed).map_err(other)? {
-        let disk = quote::name(&disk);
+    let resolved = listed.iter().filter_map(|(_, name)| container.resolve(name).ok());
+    let listed: HashSet<_> = resolved.collect();
+    if let Some(disk) = manifest.disks.iter().find(|disk| !listed.contains(*disk)) {
+        let disk = quote::name(disk);
         let unknown = unknown.map_or_else(String::new, |(number, line)| {
             let line = quote::name(&line[..line.len().min(MAX_SHOWN)]);
             format!(": line {number} of it is not understood, {line}")

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use blkhash::Parameters;
-use blkimage::{Format, is_appliance};
+use blkimage::{Format, is_container};
 use blksum::expect::{Amount, Candidates, Match, Pass, Search, Subject, Untried, Value};
 
 use super::found::Found;
@@ -118,8 +118,8 @@ impl Searcher<'_> {
     /// Returns why a value of the bytes of the file says nothing about its content, of which `report` is.
     fn uncovered(&self, report: &Report, unreadable: Option<&Problem>) -> Option<String> {
         match unreadable {
-            // An appliance holds all of its disks.
-            Some(_) if is_appliance(Path::new(self.name)) => None,
+            // A container holds all of its disks.
+            Some(_) if is_container(Path::new(self.name)) => None,
             Some(failure) => Some(format!("it cannot be read: {}", failure.text())),
             None => report.has_other_files.then(|| "it is in other files too".into()),
         }

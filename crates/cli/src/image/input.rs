@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::{ErrorKind, Format, Location, OpenOptions, is_appliance, member_name};
+use blkimage::{ErrorKind, Format, Location, OpenOptions, is_container, member_name};
 use rustix::fs::{Mode, OFlags};
 use walkdir::{DirEntry, WalkDir};
 
@@ -169,7 +169,7 @@ pub fn detected(name: &OsStr) -> Option<Format> {
         return Some(Format::Raw);
     }
     match Input::new(name).ok()? {
-        Input::Path(path) if !is_appliance(path) => blkimage::detect(path).ok(),
+        Input::Path(path) if !is_container(path) => blkimage::detect(path).ok(),
         Input::Descriptor { file, start: 0 } => blkimage::detect_file(&file, Path::new(name)).ok(),
         _ => None,
     }
@@ -195,22 +195,19 @@ pub fn expand(
     }
 }
 
-/// Returns the disks of an appliance, and everything else as it is.
+/// Returns the disks in a container, and everything else as it is.
 pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
     let path = Path::new(&name);
-    if found.is_err() || is_uri(&name) || open.format.is_some() || !is_appliance(path) {
+    if found.is_err() || is_uri(&name) || open.format.is_some() {
         return vec![(name, found)];
     }
-    let disks = open.open_appliance(path).and_then(|appliance| match appliance {
-        Some(appliance) => appliance.disks().map(Some),
-        None => Ok(None),
-    });
-    match disks {
-        Ok(Some(disks)) if !disks.is_empty() => {
+    let container = open.open_container(path);
+    match container.and_then(|it| it.map_or(Ok(Vec::new()), |container| container.disks())) {
+        Ok(disks) if !disks.is_empty() => {
             let name = |disk: Vec<u8>| member_name(path, &disk).into_os_string();
             disks.into_iter().map(|disk| (name(disk), found.clone())).collect()
         }
-        Err(error) if is_of_appliance(&error) => {
+        Err(error) if is_of_container(&error) => {
             let failure = Problem::of_image(&error, &name);
             vec![(name, Err(failure))]
         }
@@ -219,8 +216,8 @@ pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
     }
 }
 
-/// Returns whether an error is about the content of an appliance.
-fn is_of_appliance(error: &blkimage::Error) -> bool {
+/// Returns whether an error is about the content of a container.
+fn is_of_container(error: &blkimage::Error) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported | ErrorKind::Format)
 }
 

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use super::detect::compression;
 use crate::container::entries::{Entries, Rules};
+use crate::container::kind::{file_at, whole};
 use crate::container::tar::{Reader, is_tar};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::options::OpenOptions;
+use crate::storage::Storage;
 use crate::storage::local::access::Access;
 use crate::storage::local::file::LocalFile;
 use crate::storage::part::Part;
-use crate::storage::{HostFile, Storage};
 use crate::sys::{self, NodeType};
 
 /// The files of an image by name.
@@ -34,7 +35,7 @@ impl Files {
     pub fn in_archive(storage: Arc<dyn Storage>, name: &Path) -> Result<Self> {
         // Fails for an archive that container runtimes decompress first.
         compression(&*storage, name)?;
-        let entries = Entries::new(&whole(storage.clone(), name), Rules::IMAGES)?;
+        let entries = Entries::new(&whole(storage.clone(), name), RULES)?;
         Ok(Self { name: name.into(), place: Place::Archive { storage, entries } })
     }
 
@@ -109,27 +110,16 @@ impl Files {
 }
 
 /// Returns whether the file at `path` is an archive of images.
-pub(crate) fn is_archive_at(path: &Path) -> bool {
-    let Ok(found) = sys::find(path) else { return false };
-    if found.stamp.node_type != NodeType::Regular || found.is_made_up() {
-        return false;
-    }
-    let size = found.stamp.size;
-    found.open().is_ok_and(|file| is_archive(&(Arc::new(Plain { file, size }) as Arc<dyn Storage>)))
+pub(super) fn is_archive_at(path: &Path) -> bool {
+    let plain = |file| Plain::new(file).is_ok_and(|it| is_archive(&(Arc::new(it) as _)));
+    file_at(path, is_tar).is_ok_and(|file| file.is_some_and(plain))
 }
 
 /// Returns whether this is a tar archive of images: with the file `oci-layout`, or `manifest.json` as Docker writes it.
 /// It has no descriptor of an appliance, and few other members are before these.
-pub(crate) fn is_archive(storage: &Arc<dyn Storage>) -> bool {
+pub(super) fn is_archive(storage: &Arc<dyn Storage>) -> bool {
     let file = whole(storage.clone(), Path::new(""));
-    let mut head = [0; 512];
-    if file.size() < head.len() as u64
-        || file.read_exact_at(&mut head, 0).is_err()
-        || !is_tar(&head)
-    {
-        return false;
-    }
-    let mut reader = Reader::new(&file, Rules::IMAGES.max_headers);
+    let mut reader = Reader::new(&file, MAX_HEADERS);
     let mut others = 0;
     while let Ok(Some(entry)) = reader.entry() {
         let name = entry.name.strip_prefix(b"./").unwrap_or(&entry.name);
@@ -149,15 +139,17 @@ pub(crate) fn is_archive(storage: &Arc<dyn Storage>) -> bool {
     false
 }
 
-/// Returns a storage as a file for a reader.
-pub(super) fn whole(storage: Arc<dyn Storage>, name: &Path) -> HostFile {
-    HostFile::new(name.into(), Box::new(storage), Arc::default())
-}
-
 /// A file that is only looked at.
 struct Plain {
     file: File,
     size: u64,
+}
+
+impl Plain {
+    fn new(file: File) -> io::Result<Self> {
+        let size = file.metadata()?.len();
+        Ok(Self { file, size })
+    }
 }
 
 impl Storage for Plain {
@@ -169,6 +161,14 @@ impl Storage for Plain {
         self.file.read_at(buf, offset)
     }
 }
+
+/// Archives of Docker have links to layers under other names.
+const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: true };
+
+/// Maximum number of headers of members of an archive of container images, which has a member for each blob, with up
+/// to three headers.
+/// Limit in headers.
+const MAX_HEADERS: u32 = 10_000;
 
 /// Maximum number of members of other names before the file that makes an archive one of images.
 /// Limit in members.

@@ -24,6 +24,8 @@ mod scan;
 mod tests;
 
 use std::collections::HashMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -31,16 +33,16 @@ use self::blob::{Checked, Stated};
 use self::content::Scan;
 use self::digest::Digest;
 use self::disk::{Disk, Place};
-use self::files::Files;
-pub(crate) use self::files::{is_archive, is_archive_at};
+use self::files::{Files, is_archive, is_archive_at};
 use self::layers::{Folder, Member};
-use self::manifest::{Blob, Found, Image as Manifest, Layer, Subject};
+use self::manifest::{Blob, Found, Layer, Subject};
 use self::names::Named;
 use self::role::Role;
 use self::scan::Layers;
+use super::kind::{Container, Kind, Manifest, Opened, Paths, open_file};
+use super::name::{has_extension, member_name};
+use super::tar;
 use crate::Format;
-use crate::container::name::member_name;
-use crate::container::tar;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
@@ -49,8 +51,11 @@ use crate::probe::{PROBE_SIZE, probe};
 use crate::storage::part::Part;
 use crate::storage::{self, Storage};
 
+pub(super) const KIND: Kind =
+    Kind { noun: "an OCI image", extension: None, is_at, open, files: Some(blobs) };
+
 /// The images in a folder or an archive.
-pub(crate) struct Images {
+struct Images {
     files: Files,
     found: OnceLock<Found>,
     disks: OnceLock<Vec<Disk>>,
@@ -71,33 +76,42 @@ struct Content {
     ends_like_image: bool,
 }
 
-impl Images {
-    pub fn in_archive(
-        storage: Arc<dyn Storage>,
-        name: &Path,
-        options: &OpenOptions,
-    ) -> Result<Self> {
-        Ok(Self::new(Files::in_archive(storage, name)?, options))
-    }
+/// Returns whether a path is that of a layout, or that of an archive by its name and its content.
+fn is_at(path: &Path) -> bool {
+    let is_tar = || has_extension(path.as_os_str().as_bytes(), TAR);
+    is_layout(path) || is_tar() && is_archive_at(path)
+}
 
-    pub fn in_folder(path: &Path, options: &OpenOptions) -> Result<Self> {
-        Ok(Self::new(Files::in_folder(path, options)?, options))
-    }
+fn open(options: &OpenOptions, path: &Path) -> Opened {
+    let files = if is_layout(path) {
+        Files::in_folder(path, options)?
+    } else {
+        match open_file(options, path, tar::is_tar)? {
+            Some(storage) if is_archive(&storage) => Files::in_archive(storage, path)?,
+            _ => return Ok(None),
+        }
+    };
+    Ok(Some(Box::new(Images::new(files, options))))
+}
 
-    fn new(files: Files, options: &OpenOptions) -> Self {
-        let OpenOptions { max_zeros, max_memory, .. } = *options;
-        let limits = OpenOptions::new().max_zeros(max_zeros).max_memory(max_memory);
-        let (found, disks, known_sizes) = Default::default();
-        Self { files, found, disks, limits, known_sizes }
-    }
+/// Returns the blobs of the layout in a folder.
+fn blobs(layout: &Path) -> Paths {
+    let files = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let algorithms = files(&layout.join("blobs"));
+    Box::new(algorithms.flat_map(move |folder| files(&folder.path())).map(|blob| blob.path()))
+}
 
-    /// Returns the names of the disks, in the order of the index and of the layers.
-    pub fn disks(&self) -> Result<Vec<Vec<u8>>> {
+/// Returns whether `path` leads to a folder with an OCI image layout.
+fn is_layout(path: &Path) -> bool {
+    path.join(LAYOUT).is_file()
+}
+
+impl Container for Images {
+    fn disks(&self) -> Result<Vec<Vec<u8>>> {
         Ok(self.listed()?.iter().map(|disk| disk.name.clone()).collect())
     }
 
-    /// Returns a check file of all blobs, and the name of the file that lists them.
-    pub fn manifest(&self) -> Result<(&[u8], Vec<u8>)> {
+    fn manifest(&self) -> Result<Manifest> {
         let mut text = String::new();
         for Blob { file, digest, is_of } in &self.found()?.blobs {
             let name = std::str::from_utf8(file).ok().filter(|name| is_plain(name));
@@ -116,11 +130,12 @@ impl Images {
             }
             text += &digest.line(name);
         }
-        Ok((b"index.json", text.into_bytes()))
+        // All blobs are listed, and so are those of all disks.
+        Ok(Manifest { text: text.into_bytes(), disks: Vec::new() })
     }
 
-    /// Opens a disk, or a file of the layout as it is.
-    pub fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
+    /// A member is a disk, or a file of the layout as it is.
+    fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
         let name = member_name(self.files.name(), member);
         let name = name.to_string_lossy();
         let is_file = names::is_of_file(member);
@@ -164,6 +179,15 @@ impl Images {
         }
         let options = OpenOptions { format, compression, ..options.clone() };
         options.open_storage(Box::new(Checked::new(storage, blobs)), &name)
+    }
+}
+
+impl Images {
+    fn new(files: Files, options: &OpenOptions) -> Self {
+        let OpenOptions { max_zeros, max_memory, .. } = *options;
+        let limits = OpenOptions::new().max_zeros(max_zeros).max_memory(max_memory);
+        let (found, disks, known_sizes) = Default::default();
+        Self { files, found, disks, limits, known_sizes }
     }
 
     /// Returns the content of a disk.
@@ -283,7 +307,7 @@ impl Images {
     /// Returns the disks of one image.
     fn disks_of<'a>(
         &'a self,
-        image: &'a Manifest,
+        image: &'a manifest::Image,
         scanned: &mut Layers<'a>,
     ) -> Result<Vec<(Vec<u8>, Place)>> {
         let (layers, others): (Vec<_>, Vec<_>) =
@@ -384,4 +408,9 @@ const MAX_NAMES: usize = 5;
 const MAX_DISKS: usize = 256;
 
 /// The files of which one makes a folder or an archive one of images, and the index.
-const DOCUMENTS: [&str; 3] = ["oci-layout", "index.json", "manifest.json"];
+const DOCUMENTS: [&str; 3] = [LAYOUT, "index.json", "manifest.json"];
+
+/// The file that makes a folder a layout.
+const LAYOUT: &str = "oci-layout";
+
+const TAR: &[u8] = b".tar";

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::content::Scan;
-use super::files::{Files, whole};
+use super::files::Files;
 use super::layers::Folder;
 use super::manifest::{Blob, Image};
 use super::role::Role;
+use crate::container::kind::whole;
 use crate::container::tar::{Entry, Reader};
 use crate::error::{ErrorKind, Result};
 use crate::options::OpenOptions;
@@ -62,7 +63,7 @@ impl<'a> Layers<'a> {
         let scan = Scan::new(self.limits, self.files, self.files.open(&blob.file)?)?;
         let is_repeated = self.repeated.contains(&*blob.file);
         let file = whole(scan.tar.clone(), self.files.name());
-        let mut reader = Reader::new(&file, self.headers_left).of_container().without_padding();
+        let mut reader = Reader::new(&file, self.headers_left).for_runtimes().without_padding();
         let mut kept = Vec::new();
         while let Some(entry) = reader.entry()? {
             let mut ends_like_image = false;

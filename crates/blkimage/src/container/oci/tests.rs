@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use sha2::Digest as _;
 
-use super::Images;
-use super::files::is_archive;
+use super::files::{Files, is_archive};
+use super::{Container, Images, open};
 use crate::{Error, ErrorKind, Memory, OpenOptions, Result, Source, Storage};
 
 /// An archive of an image that is built blob by blob.
@@ -61,7 +61,8 @@ impl Builder {
     }
 
     fn open(&self) -> Result<Images> {
-        Images::in_archive(self.storage(), Path::new("i.tar"), &OpenOptions::new())
+        let files = Files::in_archive(self.storage(), Path::new("i.tar"))?;
+        Ok(Images::new(files, &OpenOptions::new()))
     }
 
     fn disks(&self) -> Result<Vec<String>> {
@@ -173,8 +174,7 @@ fn layers_that_are_disks() {
     for name in ["m.ra", "", "blobs/sha256/x", "../x", "index.json", "blobs/../index.json"] {
         assert!(builder.content(name).is_err(), "{name}");
     }
-    let (_, text) = builder.open().unwrap().manifest().map(|(_, text)| ((), text)).unwrap();
-    let text = String::from_utf8(text).unwrap();
+    let text = String::from_utf8(builder.open().unwrap().manifest().unwrap().text).unwrap();
     assert!(text.contains(&format!("SHA256 ({blob}) = {}\n", hex(&[8; 512]))));
     // The config is the same as the statement of another type, and is listed once.
     assert_eq!(text.lines().count(), 5);
@@ -535,7 +535,7 @@ fn blobs_with_sha512() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
-    let images = Images::in_folder(folder.path(), &OpenOptions::new()).unwrap();
+    let images = open(&OpenOptions::new(), folder.path()).unwrap().expect("a layout");
     let disks = images.disks().unwrap();
     assert_eq!(disks, [&digits.as_bytes()[..12]]);
     let image = images.open(&OpenOptions::new(), &disks[0]).unwrap();
@@ -558,7 +558,7 @@ fn links_in_a_folder() {
         std::fs::write(&outside, content).unwrap();
         std::os::unix::fs::symlink(&outside, &inside).unwrap();
     }
-    let images = Images::in_folder(folder.path(), &OpenOptions::new()).unwrap();
+    let images = open(&OpenOptions::new(), folder.path()).unwrap().expect("a layout");
     assert!(images.disks().is_err());
 }
 
@@ -675,7 +675,7 @@ fn archives_of_docker() {
     let fewer =
         |text: &mut Vec<u8>| *text = String::from_utf8_lossy(text).replace("\"a.tar\",", "").into();
     builder.clone().change("manifest.json", fewer).refused("2 digests for 1 layers");
-    let (_, lines) = builder.open().unwrap().manifest().map(|(_, text)| ((), text)).unwrap();
+    let lines = builder.open().unwrap().manifest().unwrap().text;
     assert_eq!(String::from_utf8(lines).unwrap().lines().count(), 3);
     assert!(is_archive(&builder.storage()));
     // The same image in two places, with other layers.

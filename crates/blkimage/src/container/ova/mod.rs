@@ -7,14 +7,14 @@ mod ovf;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::container::entries::{Entries, Rules};
-use crate::container::name::{has_extension, member_name};
-use crate::container::tar::{Entry, is_tar};
-use crate::error::{ErrorKind, Result, excerpt};
+use super::entries::{Entries, Rules};
+use super::kind::{Container, Kind, Manifest, Opened, open_file, whole};
+use super::name::{has_extension, member_name};
+use super::tar::{Entry, is_tar};
+use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
 use crate::options::OpenOptions;
@@ -22,8 +22,11 @@ use crate::probe::{PROBE_SIZE, probe};
 use crate::storage::part::Part;
 use crate::storage::{HostFile, Storage};
 
+pub(super) const KIND: Kind =
+    Kind { noun: "an appliance", extension: Some(EXTENSION), is_at: |_| false, open, files: None };
+
 /// An open archive with a descriptor.
-pub(super) struct Ova {
+struct Ova {
     /// The bytes of the archive.
     file: HostFile,
     storage: Arc<dyn Storage>,
@@ -31,31 +34,21 @@ pub(super) struct Ova {
     descriptor: Entry,
 }
 
-impl Ova {
-    /// Opens the appliance in a storage. Returns `None` if it is no archive, or one without a descriptor.
-    pub fn new(storage: Arc<dyn Storage>, name: &Path) -> Result<Option<Self>> {
-        let size = storage.size();
-        let whole = Part { storage: storage.clone(), offset: 0, size };
-        let file = HostFile::new(name.into(), Box::new(whole), Arc::default());
-        if !is_tar(&file.read_head(PROBE_SIZE)?) {
-            return Ok(None);
+/// Opens the archive at a path. Fails if it has no descriptor, and the name of an appliance.
+fn open(options: &OpenOptions, path: &Path) -> Opened {
+    let Some(storage) = open_file(options, path, is_tar)? else { return Ok(None) };
+    match Ova::new(storage, path)? {
+        Some(ova) => Ok(Some(Box::new(ova))),
+        None if KIND.has_name(path) => {
+            let reason = "is a tar archive without a descriptor (.ovf)";
+            Err(Error::new(ErrorKind::Format, path, reason).with_hint(Hint::Raw))
         }
-        let entries = Entries::new(&file, Rules::APPLIANCE)?;
-        let is_descriptor = |entry: &&Entry| has_extension(&entry.name, DESCRIPTOR);
-        let mut found = entries.files().filter(is_descriptor);
-        let (descriptor, second) = (found.next().cloned(), found.next().map(|entry| entry.offset));
-        drop(found);
-        if let Some(offset) = second {
-            return Err(file.corrupt("has more than one descriptor (.ovf)").at(offset));
-        }
-        let Some(descriptor) = descriptor else { return Ok(None) };
-        Ok(Some(Self { file, storage, entries, descriptor }))
+        None => Ok(None),
     }
+}
 
-    /// Returns the names of the members that are disks, in the order of the descriptor.
-    ///
-    /// If the descriptor names none, these are the members with a known image format.
-    pub fn disks(&self) -> Result<Vec<Vec<u8>>> {
+impl Container for Ova {
+    fn disks(&self) -> Result<Vec<Vec<u8>>> {
         let descriptor = self.text(&self.descriptor)?;
         let named = ovf::disks(&descriptor).map_err(|reason| {
             let name = excerpt(&self.descriptor.name);
@@ -91,28 +84,57 @@ impl Ova {
         Ok(found)
     }
 
-    /// Returns the name and the content of the manifest, if there is one.
-    pub fn manifest(&self) -> Result<Option<(&[u8], Vec<u8>)>> {
+    fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
+        let entry = self.entry(member)?;
+        if options.format.is_none() && self.is_gzip(entry)? {
+            let name = excerpt(&entry.name);
+            let reason = format!("its member \"{name}\" is compressed (gzip), which is not read");
+            let error = self.file.error(ErrorKind::Unsupported, reason).at(entry.offset);
+            return Err(error.with_hint(Hint::Raw));
+        }
+        let storage = self.storage.clone();
+        let part = Part { storage, offset: entry.offset, size: entry.size };
+        options
+            .open_storage(Box::new(part), &member_name(self.file.name(), member).to_string_lossy())
+    }
+
+    fn manifest(&self) -> Result<Manifest> {
         let mut found = self.entries.files().filter(|entry| has_extension(&entry.name, MANIFEST));
-        let Some(entry) = found.next() else { return Ok(None) };
+        let entry = found.next().ok_or_else(|| {
+            self.file.error(ErrorKind::Format, "is an appliance without a manifest (.mf)")
+        })?;
         if let Some(second) = found.next() {
             return Err(self.file.corrupt("has more than one manifest (.mf)").at(second.offset));
         }
-        Ok(Some((&entry.name, self.text(entry)?)))
+        let text = self.text(entry)?;
+        // A descriptor that is not understood does not match its line, either.
+        let named = ovf::disks(&self.text(&self.descriptor)?).unwrap_or_default();
+        let member = |disk: &ovf::Disk| self.referenced(&disk.name).map(|it| it.name.clone());
+        Ok(Manifest { text, disks: named.iter().map(member).collect::<Result<_>>()? })
     }
 
-    /// Returns a disk that the descriptor names and `listed` lacks.
-    pub fn disk_beyond(&self, listed: &HashSet<Vec<u8>>) -> Result<Option<Vec<u8>>> {
-        let entry = |name: &Vec<u8>| self.entry(name).ok().map(|entry| &entry.name);
-        let listed: HashSet<_> = listed.iter().filter_map(entry).collect();
-        for ovf::Disk { name, .. } in ovf::disks(&self.text(&self.descriptor)?).unwrap_or_default()
-        {
-            let member = &self.referenced(&name)?.name;
-            if !listed.contains(member) {
-                return Ok(Some(member.clone()));
-            }
+    fn resolve(&self, name: &[u8]) -> Result<Vec<u8>> {
+        self.entry(name).map(|entry| entry.name.clone())
+    }
+}
+
+impl Ova {
+    /// Opens the appliance in a storage. Returns `None` if it is no archive, or one without a descriptor.
+    fn new(storage: Arc<dyn Storage>, name: &Path) -> Result<Option<Self>> {
+        let file = whole(storage.clone(), name);
+        if !is_tar(&file.read_head(PROBE_SIZE)?) {
+            return Ok(None);
         }
-        Ok(None)
+        let entries = Entries::new(&file, RULES)?;
+        let is_descriptor = |entry: &&Entry| has_extension(&entry.name, DESCRIPTOR);
+        let mut found = entries.files().filter(is_descriptor);
+        let (descriptor, second) = (found.next().cloned(), found.next().map(|entry| entry.offset));
+        drop(found);
+        if let Some(offset) = second {
+            return Err(file.corrupt("has more than one descriptor (.ovf)").at(offset));
+        }
+        let Some(descriptor) = descriptor else { return Ok(None) };
+        Ok(Some(Self { file, storage, entries, descriptor }))
     }
 
     /// Fails if the descriptor states another size for a member.
@@ -128,21 +150,6 @@ impl Ova {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Opens a member as an image.
-    pub fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
-        let entry = self.entry(member)?;
-        if options.format.is_none() && self.is_gzip(entry)? {
-            let name = excerpt(&entry.name);
-            let reason = format!("its member \"{name}\" is compressed (gzip), which is not read");
-            let error = self.file.error(ErrorKind::Unsupported, reason).at(entry.offset);
-            return Err(error.with_hint(Hint::Raw));
-        }
-        let storage = self.storage.clone();
-        let part = Part { storage, offset: entry.offset, size: entry.size };
-        options
-            .open_storage(Box::new(part), &member_name(self.file.name(), member).to_string_lossy())
     }
 
     /// Returns the member that a reference of the descriptor names: a name, or one with `%` escapes as in a URI.
@@ -219,6 +226,10 @@ fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
+/// Files and folders. What is extracted after a link may go where it leads.
+const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: false };
+
+const EXTENSION: &[u8] = b".ova";
 const DESCRIPTOR: &[u8] = b".ovf";
 const MANIFEST: &[u8] = b".mf";
 
@@ -228,3 +239,8 @@ const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 /// Maximum size of a descriptor or manifest of an appliance. Usual ones have a hundredth.
 /// Limit in bytes.
 const MAX_TEXT: u64 = 4 << 20;
+
+/// Maximum number of headers of members of an appliance, which has tens of members. All headers are read for each disk,
+/// and for each line of a manifest.
+/// Limit in headers.
+const MAX_HEADERS: u32 = 1000;

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::Appliance;
+use super::{Container, KIND, Ova};
 use crate::container::name::member_name;
+use crate::container::open_only_disk;
 use crate::{ErrorKind, Format, Memory, OpenOptions, Result, Source};
 
 /// An archive that is built block by block.
@@ -39,9 +40,9 @@ impl Builder {
         self
     }
 
-    fn open(mut self) -> Result<Option<Appliance>> {
+    fn open(mut self) -> Result<Option<Ova>> {
         self.0.extend([0; 1024]);
-        Appliance::new(Arc::new(Memory(self.0)), Path::new("a.ova"), &OpenOptions::new())
+        Ova::new(Arc::new(Memory(self.0)), Path::new("a.ova"))
     }
 
     fn disks(self) -> Vec<String> {
@@ -102,7 +103,8 @@ fn disks_are_those_of_the_descriptor() {
     let name = member_name(Path::new("a.ova"), b"d");
     assert_eq!(image.files().collect::<Vec<_>>(), [name]);
     assert!(appliance.open(&OpenOptions::default(), b"e").is_err());
-    assert!(appliance.manifest().unwrap().is_none());
+    let error = appliance.manifest().err().unwrap();
+    assert_eq!(error.reason(), "is an appliance without a manifest (.mf)");
 }
 
 #[test]
@@ -114,11 +116,8 @@ fn disks_that_the_descriptor_does_not_name() {
 
 #[test]
 fn not_an_appliance() {
-    let none = |bytes: Vec<u8>| {
-        Appliance::new(Arc::new(Memory(bytes)), Path::new("a.ova"), &OpenOptions::new())
-            .unwrap()
-            .is_none()
-    };
+    let none =
+        |bytes: Vec<u8>| Ova::new(Arc::new(Memory(bytes)), Path::new("a.ova")).unwrap().is_none();
     assert!(none(vec![]) && none(vec![0; 511]) && none(vec![0; 512]) && none(b"ustar".repeat(200)));
     assert!(none(Builder::default().file("x.txt", b"").file("x.ovf/", b"").0));
     assert!(none(Builder::default().file(".ovf", b"").file("a/.ovf", b"").0));
@@ -131,7 +130,7 @@ fn not_an_appliance() {
 fn descriptor_cut_off() {
     let mut archive = appliance(&[], &[]).0;
     archive.truncate(600);
-    let result = Appliance::new(Arc::new(Memory(archive)), Path::new("a.ova"), &OpenOptions::new());
+    let result = Ova::new(Arc::new(Memory(archive)), Path::new("a.ova"));
     assert_eq!(result.err().unwrap().kind(), ErrorKind::Corrupt);
 }
 
@@ -150,8 +149,8 @@ fn the_descriptor_may_be_any_member() {
 fn a_single_disk_is_the_image() {
     let open = |archive: Builder| {
         let appliance = archive.open().unwrap().unwrap();
-        appliance
-            .open_only_disk(&OpenOptions::default())
+        let (options, path) = (OpenOptions::default(), Path::new("a.ova"));
+        open_only_disk(&KIND, &appliance, &options, path)
             .map(|image| image.expect("a disk").virtual_size())
     };
     let files = [("f", "d", ""), ("g", "e", "")];
@@ -392,15 +391,10 @@ fn cut_off_in_padding_or_a_header() {
     {
         let mut bytes = whole.clone();
         bytes.resize(length, 0);
-        let result =
-            Appliance::new(Arc::new(Memory(bytes)), Path::new("a.ova"), &OpenOptions::new());
+        let result = Ova::new(Arc::new(Memory(bytes)), Path::new("a.ova"));
         assert!(result.err().unwrap().to_string().contains(says));
     }
-    assert!(
-        Appliance::new(Arc::new(Memory(whole)), Path::new("a.ova"), &OpenOptions::new())
-            .unwrap()
-            .is_some()
-    );
+    assert!(Ova::new(Arc::new(Memory(whole)), Path::new("a.ova")).unwrap().is_some());
 }
 
 #[test]
@@ -570,9 +564,19 @@ fn damage_after_the_descriptor() {
 fn manifest() {
     let archive = appliance(&[], &[]).file("x.mf", b"SHA1(d)= 00\n");
     let opened = archive.clone().open().unwrap().unwrap();
-    assert_eq!(opened.manifest().unwrap(), Some((&b"x.mf"[..], b"SHA1(d)= 00\n".to_vec())));
+    let manifest = opened.manifest().unwrap();
+    assert_eq!((&*manifest.text, manifest.disks.len()), (&b"SHA1(d)= 00\n"[..], 0));
     let error = archive.file("y.mf", b"").open().unwrap().unwrap().manifest().err().unwrap();
     assert!(error.reason().contains("more than one manifest"), "{error}");
+    // A disk that is compressed is not read, and has to be listed.
+    let named = descriptor(&[("f", "d", "ovf:compression='gzip'")], &["f"]);
+    let named = Builder::default().file("sub/x.ovf", named.as_bytes()).file("sub/x.mf", b"");
+    let missing = named.clone().open().unwrap().unwrap().manifest().err().unwrap();
+    assert!(missing.reason().contains("no member with the name \"d\""), "{missing}");
+    let opened = named.file("sub/d", b"").open().unwrap().unwrap();
+    assert_eq!(opened.manifest().unwrap().disks, [b"sub/d"]);
+    assert_eq!(opened.resolve(b"./d").unwrap(), b"sub/d");
+    assert!(opened.disks().is_err() && opened.resolve(b"e").is_err());
 }
 
 #[test]

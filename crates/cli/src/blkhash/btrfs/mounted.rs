@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::is_layout;
+use blkimage::is_container;
 use blksys::Mount;
 
 use crate::quote;
@@ -44,7 +44,7 @@ pub fn below(path: &Path) -> Option<PathBuf> {
 ///
 /// Fails if the file system is not btrfs, or the kernel does not list it in /sys/fs/btrfs.
 pub fn find(path: &Path) -> Option<Result<Mounted, String>> {
-    (path.is_dir() && !is_layout(path)).then(|| {
+    (path.is_dir() && !is_container(path)).then(|| {
         let path = fs::canonicalize(path).map_err(|error| error.to_string())?;
         let mounts = blksys::mounts().map_err(|error| error.to_string())?;
         let source =

@@ -1,0 +1,121 @@
+//! What all containers answer, and what a row of the table of kinds says.
+
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::name::has_extension;
+use crate::error::{Error, ErrorKind, Result};
+use crate::image::Image;
+use crate::options::OpenOptions;
+use crate::probe::PROBE_SIZE;
+use crate::storage::local::access::Access;
+use crate::storage::local::file::{LocalFile, find};
+use crate::storage::{HostFile, Storage};
+use crate::sys::NodeType;
+
+/// An open container: a file or a folder that holds disks and other members.
+pub trait Container: Send + Sync {
+    /// Returns the names of the disks, in the order of the container.
+    ///
+    /// Those of an `.ova` are the members that its descriptor names, and otherwise those with a known image format. Those of
+    /// an OCI image are the layers that are disks, and the files in the folder `disk` of a container image.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a descriptor, an index or a manifest cannot be read, is invalid or too long, names a disk that is
+    /// missing, is stored in a way that is not read or has another size or digest than stated, or if there are too many
+    /// disks.
+    fn disks(&self) -> Result<Vec<Vec<u8>>>;
+
+    /// Opens a disk or another member as an image.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the container has no such member or several, if the member is compressed in a way that is not read, or as
+    /// [`OpenOptions::open_storage`] does.
+    fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image>;
+
+    /// Returns the manifest.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none or several, if it cannot be read or is too long, or if a disk is missing.
+    fn manifest(&self) -> Result<Manifest>;
+
+    /// Returns the own name of the member that [`open`](Self::open) opens by this name. Some have several.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the container has no such member, or several.
+    fn resolve(&self, name: &[u8]) -> Result<Vec<u8>> {
+        Ok(name.to_vec())
+    }
+}
+
+/// The checksums that a container has of its members.
+pub struct Manifest {
+    /// A check file of members. That of an OCI image is made of the digests of all blobs to which the index leads.
+    pub text: Vec<u8>,
+    /// The own names of disks that it has to list, so that no disk goes unchecked.
+    pub disks: Vec<Vec<u8>>,
+}
+
+/// A kind of containers.
+pub(super) struct Kind {
+    /// With an article, for errors.
+    pub noun: &'static str,
+    /// The end of names that files of other kinds do not have. It decides before the content does. Without one, a file without
+    /// disks may be an image.
+    pub extension: Option<&'static [u8]>,
+    /// Returns whether a path stands for the disks in it although it has no such name.
+    pub is_at: fn(&Path) -> bool,
+    /// Opens the container at a path. Returns `None` if what is there is no container of this kind.
+    pub open: fn(&OpenOptions, &Path) -> Opened,
+    /// Returns the files with the bytes of the disks, if such a container can be a folder.
+    pub files: Option<fn(&Path) -> Paths>,
+}
+
+/// A container, if there is one.
+pub(super) type Opened = Result<Option<Box<dyn Container>>>;
+
+pub(super) type Paths = Box<dyn Iterator<Item = PathBuf>>;
+
+impl Kind {
+    /// Returns whether the name alone says that a path is of this kind.
+    pub fn has_name(&self, path: &Path) -> bool {
+        let name = path.as_os_str().as_bytes();
+        self.extension.is_some_and(|end| has_extension(name, end)) && !path.is_dir()
+    }
+}
+
+/// Opens the file at `path` as the storage of a container if it begins in a way that `begins` accepts.
+pub(super) fn open_file(
+    options: &OpenOptions,
+    path: &Path,
+    begins: fn(&[u8]) -> bool,
+) -> Result<Option<Arc<dyn Storage>>> {
+    let Some(file) = file_at(path, begins)? else { return Ok(None) };
+    let OpenOptions { cache, force_share, .. } = *options;
+    let file = LocalFile::new(file, path, Access { cache, force_share, shared: false })?;
+    Ok(Some(Arc::new(file)))
+}
+
+/// Opens the regular file at `path`, without a look at locks, if it begins in a way that `begins` accepts.
+pub(super) fn file_at(path: &Path, begins: fn(&[u8]) -> bool) -> Result<Option<File>> {
+    let found = find(path)?;
+    if found.stamp.node_type != NodeType::Regular || found.stamp.size < PROBE_SIZE as u64 {
+        return Ok(None);
+    }
+    let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
+    let file = found.open().map_err(error)?;
+    let mut head = [0; PROBE_SIZE];
+    Ok((file.read_exact_at(&mut head, 0).is_ok() && begins(&head)).then_some(file))
+}
+
+/// Returns a storage as a file for a reader.
+pub(super) fn whole(storage: Arc<dyn Storage>, name: &Path) -> HostFile {
+    HostFile::new(name.into(), Box::new(storage), Arc::default())
+}

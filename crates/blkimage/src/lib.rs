@@ -92,7 +92,7 @@ pub use buffer::Buffer;
 pub use compressed::Decompressed;
 pub use compression::Compression;
 pub use container::tar::is_tar;
-pub use container::{Container, Manifest, is_container, member_name, split_member};
+pub use container::{Container, Manifest, container_of, is_container, member_name};
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
 pub use format_name::FormatName;

@@ -11,7 +11,7 @@ use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::compressed::{self, Decompressed};
 #[cfg(feature = "compressed")]
 use crate::compression::Compression;
-use crate::container::{is_container, open_disk, split_member};
+use crate::container::{container_of, is_container, open_disk};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats;
 use crate::hint::Hint;
@@ -76,7 +76,7 @@ impl OpenOptions {
     #[cfg(feature = "compressed")]
     pub fn open_decompressed(&self, path: &Path) -> Result<Option<Decompressed<'static>>> {
         let is_none = self.compression.is_none() && Compression::of_name(path).is_none();
-        if is_none || is_container(path) || split_member(path).is_some() {
+        if is_none || is_container(path) || container_of(path).is_some() {
             return Ok(None);
         }
         let mut chain = Chain::new(self);
@@ -100,7 +100,7 @@ impl OpenOptions {
         path: &Path,
         accepts: impl FnOnce((u64, u64), u64) -> bool,
     ) -> Result<Option<Image>> {
-        if self.format.is_none() && is_container(path) || split_member(path).is_some() {
+        if self.format.is_none() && is_container(path) || container_of(path).is_some() {
             return Ok(None);
         }
         let mut chain = Chain::new(self);

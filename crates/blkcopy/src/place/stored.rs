@@ -4,7 +4,7 @@ use std::fs::{self, File, Metadata};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use blkimage::{Identity, Image, Location, Member, MemberFile, Uri, split_member};
+use blkimage::{Identity, Image, Location, Member, MemberFile, Uri, container_of};
 
 use super::server::{self, Access, Server};
 use super::system::{Lower, System};
@@ -86,10 +86,9 @@ impl Stored {
     }
 
     fn add_path(&mut self, system: &System, path: &Path) {
-        let path = match split_member(path) {
-            Some((container, _)) if container.is_dir() => return,
-            Some((container, _)) => container,
-            None => path,
+        let path = match container_of(path) {
+            Some(container) if container.is_dir() => return,
+            container => container.unwrap_or(path),
         };
         if let Some(identity) = Identity::of(path) {
             self.add(system, Piece::whole(identity), fs::canonicalize(path).ok());

@@ -53,7 +53,7 @@ impl OpenOptions {
 /// Opens the disk of this name in a container, or the only disk of the container for whose disks `path` stands. Returns
 /// `None` if there is no container.
 pub(crate) fn open_disk(options: &OpenOptions, path: &Path) -> Result<Option<Image>> {
-    if let Some((container, member)) = split_member(path)
+    if let Some((container, member)) = split(path)
         && let Some(container) = open_named(options, container)?
     {
         return container.open(options, member).map(Some);
@@ -103,12 +103,22 @@ fn open_only_disk(
     }
 }
 
+/// Returns the path of the container that holds the disk or other member of this name. `None` if the name is that of a file,
+/// or of nothing.
+///
+/// The name of a disk is that of its container, a colon and the name that the container gives it. The container is a regular
+/// file or a folder, and a file that has the whole name wins over it unless the container [stands for its
+/// disks](is_container).
+pub fn container_of(name: &Path) -> Option<&Path> {
+    split(name).map(|(container, _)| container)
+}
+
 /// Splits `name` into the path of a regular file or of a container in a folder, and the name of a member, at the first colon
 /// before which there is one. Returns `None` if none has a part of the name.
 ///
 /// Returns `None` as well if a file has the whole name, unless the part [is a container](is_container): the
 /// names of members are those that the container gives them, and must not name other files.
-pub fn split_member(name: &Path) -> Option<(&Path, &[u8])> {
+fn split(name: &Path) -> Option<(&Path, &[u8])> {
     let bytes = name.as_os_str().as_bytes();
     let colons = bytes.iter().enumerate().filter(|(_, byte)| **byte == b':');
     let mut splits = colons
@@ -132,7 +142,7 @@ pub fn is_container(path: &Path) -> bool {
 
 /// Returns the files of this host with the bytes of an image of this name.
 pub(crate) fn files_of(name: &Path) -> Paths {
-    let path = split_member(name).map_or(name, |(container, _)| container);
+    let path = container_of(name).unwrap_or(name);
     let kind = path.is_dir().then(|| kind_at(path)).flatten();
     match kind.and_then(|kind| kind.files) {
         Some(files) => files(path),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use blkconfine::Families;
 use blkconfine::files::{self, list, open};
-use blkimage::{Follow, Transport, Uri, is_container, split_member};
+use blkimage::{Follow, Transport, Uri, container_of, is_container};
 use landlock::{
     AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RulesetCreated,
     RulesetCreatedAttr, RulesetError,
@@ -375,8 +375,7 @@ fn may_refer(found: &Stat) -> bool {
 
 /// Returns the container of the disk with this name, or the path of a folder that is a container.
 fn container(path: &Path) -> Option<&Path> {
-    let of_disk = split_member(path).map(|(container, _)| container);
-    of_disk.or_else(|| (path.is_dir() && is_container(path)).then_some(path))
+    container_of(path).or_else(|| (path.is_dir() && is_container(path)).then_some(path))
 }
 
 /// Returns whether a folder contains devices or links to descriptors. An image on a device must not

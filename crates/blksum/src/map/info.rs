@@ -1,13 +1,14 @@
 //! The info of a map, which describes its image. docs/map-format.md specifies the fields.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use blkimage::partition::{self, Partition};
-use blkimage::{Format, Image, Member, Source, member_name, split_member};
+use blkimage::{Format, Image, Member, Source, container_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map as Object, Value};
 
@@ -306,7 +307,7 @@ impl FileInfo {
             size,
             ..Self::default()
         };
-        let file = split_member(name).map_or(name, |(appliance, _)| appliance);
+        let file = container_of(name).unwrap_or(name);
         // A URI is no file of this host, and the node of a device is another one on each host.
         if let Some(metadata) = std::fs::metadata(file).ok().filter(Metadata::is_file) {
             let time =
@@ -332,14 +333,13 @@ impl From<&Partition> for PartitionInfo {
     }
 }
 
-/// Returns the name of an image without its folder. A disk in an appliance has the name of the archive before its own.
+/// Returns the name of an image without its folder. A disk in a container has the name of the container before its own.
 fn base_name(image: &OsStr) -> String {
-    let base = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_owned();
-    let name: OsString = match split_member(Path::new(image)) {
-        Some((archive, member)) => member_name(Path::new(&base(archive)), member).into(),
-        None => base(Path::new(image)),
-    };
-    name.to_string_lossy().into_owned()
+    let path = Path::new(image);
+    let file = container_of(path).unwrap_or(path);
+    let base = file.file_name().unwrap_or(file.as_os_str());
+    let disk = &image.as_bytes()[file.as_os_str().len()..];
+    String::from_utf8_lossy(&[base.as_bytes(), disk].concat()).into_owned()
 }
 
 /// Returns the offsets and lengths of extents, or of [`MAX_MARKED`] that are spread over all of them.

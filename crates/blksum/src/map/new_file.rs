@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use blkimage::{Location, split_member};
+use blkimage::{Location, container_of};
 
 /// Creates a file that the users may read who may read all of `files`, at most: the files of an image and of those below it, or
 /// maps. A map says much about the content of a private image.
@@ -37,7 +37,7 @@ pub fn new_file<'a>(path: &Path, files: impl IntoIterator<Item = &'a OsStr>) -> 
 /// Returns the metadata of an image that is a file.
 fn metadata_of(image: &OsStr) -> Option<Metadata> {
     let file = match Location::new(image) {
-        Location::Path(path) => split_member(path).map_or(path, |(appliance, _)| appliance),
+        Location::Path(path) => container_of(path).unwrap_or(path),
         _ => return None,
     };
     fs::metadata(file).ok().filter(Metadata::is_file)

@@ -10,7 +10,7 @@ use std::slice;
 use std::sync::OnceLock;
 
 use blkhash::{Algorithm, Construction, Digest, Parameters};
-use blkimage::{Format, is_container, split_member};
+use blkimage::{Format, container_of, is_container};
 use blksandbox::Sandbox;
 use blksum::check_file::{Entry, Mistake, Parser};
 use blksum::expect::{self, Reading, Value, untried_of_size};
@@ -574,7 +574,7 @@ impl Checker<'_> {
         let Images { settings, reporter, .. } = self.images;
         // A map is of the content of a disk. The line of a manifest is of its bytes.
         if matches!(entry.tag, Some(Tag::File(_)))
-            && split_member(Path::new(OsStr::from_bytes(&entry.name))).is_some()
+            && container_of(Path::new(OsStr::from_bytes(&entry.name))).is_some()
         {
             return;
         }

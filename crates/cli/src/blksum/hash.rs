@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blkhash::{Digest, Hasher, Parameters};
-use blkimage::{Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, split_member};
+use blkimage::{Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, container_of};
 use blksum::check_file::{Form, Style};
 use blksum::expect::{Observed, Shape};
 use blksum::map::Subject;
@@ -260,8 +260,8 @@ impl Job<'_> {
             about::print(&about, &image, self.name);
             about
         });
-        // A disk of an appliance has files that are opened later.
-        if self.is_only && split_member(Path::new(self.name)).is_none() {
+        // A disk in a container has files that are opened later.
+        if self.is_only && container_of(Path::new(self.name)).is_none() {
             confine::opened(self.settings);
         }
         let part = self

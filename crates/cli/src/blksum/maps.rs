@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use blkhash::{Construction, Digest, Parameters, Salt};
-use blkimage::split_member;
+use blkimage::container_of;
 use blkmap::{Commit, Header};
 use blksum::map::{Info, Made, Subject};
 use blksum::{Error, Progress, Tuning};
@@ -148,7 +148,7 @@ fn header(parameters: &Parameters) -> Result<Header, String> {
 fn is_missing(name: &OsStr) -> bool {
     name != "-"
         && !input::is_uri(name)
-        && split_member(Path::new(name)).is_none()
+        && container_of(Path::new(name)).is_none()
         && std::fs::metadata(name).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 

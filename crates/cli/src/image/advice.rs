@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use blkimage::{ErrorKind, Hint, Image, Way, split_member};
+use blkimage::{ErrorKind, Hint, Image, Way, container_of};
 use rustix::io::Errno;
 
 use crate::image::option::say;
@@ -91,7 +91,7 @@ pub fn of_io(error: &io::Error) -> Option<String> {
 
 /// Returns what to do about the file `name`.
 fn of_hint(hint: Hint, name: &OsStr) -> String {
-    let is_file = name != "-" && split_member(Path::new(name)).is_none();
+    let is_file = name != "-" && container_of(Path::new(name)).is_none();
     let file = if is_file { quote::name(name.as_encoded_bytes()) } else { "FILE".to_owned() };
     // These commands read what the other one writes.
     let verb = match messages::program() {

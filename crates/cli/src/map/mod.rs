@@ -6,11 +6,12 @@ pub mod change_list;
 pub mod open;
 pub mod output;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use blkimage::{member_name, split_member};
+use blkimage::container_of;
 
 /// Allows this process as many open files as possible. Returns their number, or `None` if there is no limit.
 pub fn raise_limit_on_files() -> Option<u64> {
@@ -20,19 +21,20 @@ pub fn raise_limit_on_files() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Returns the name of an image as a path, of which maps have their names. In the name of a disk in an appliance, a
-/// slash is `%2F` and a percent sign `%25`: an archive must not choose the folder or the name of a file.
+/// Returns the name of an image as a path, of which maps have their names. In the name of a disk in a container, a
+/// slash is `%2F` and a percent sign `%25`: a container must not choose the folder or the name of a file.
 pub fn path_of(image: &OsStr) -> PathBuf {
-    let Some((archive, member)) = split_member(Path::new(image)) else { return image.into() };
-    let mut escaped = Vec::with_capacity(member.len());
-    for byte in member {
+    let Some(container) = container_of(Path::new(image)) else { return image.into() };
+    let (container, disk) = image.as_bytes().split_at(container.as_os_str().len());
+    let mut path = container.to_vec();
+    for byte in disk {
         match byte {
-            b'/' => escaped.extend(b"%2F"),
-            b'%' => escaped.extend(b"%25"),
-            _ => escaped.push(*byte),
+            b'/' => path.extend(b"%2F"),
+            b'%' => path.extend(b"%25"),
+            _ => path.push(*byte),
         }
     }
-    member_name(archive, &escaped)
+    OsString::from_vec(path).into()
 }
 
 /// Time between checkpoints.

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use blkimage::split_member;
+use blkimage::container_of;
 use blkmap::{Error, IndexFormat, Key, Map, Opened};
 
 use crate::{messages, quote, trust};
@@ -130,7 +130,7 @@ pub fn beside(image: &Path, map: &Path) -> Beside {
     let Ok(file) = File::options().read(true).custom_flags(flags).open(map) else {
         return Beside::None;
     };
-    let image = split_member(image).map_or(image, |(appliance, _)| appliance);
+    let image = container_of(image).unwrap_or(image);
     let (Ok(metadata), Ok(image)) = (file.metadata(), fs::symlink_metadata(image)) else {
         return Beside::None;
     };

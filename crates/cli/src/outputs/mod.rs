@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blkimage::split_member;
+use blkimage::container_of;
 use rustix::fs::{CWD, Mode, OFlags, fchmod, openat};
 use rustix::io::Errno;
 
@@ -86,7 +86,7 @@ fn existing(file: File, named: Named<'_>) -> Result<Opened, String> {
     let reason = |error| messages::reason(&error);
     let metadata = file.metadata().map_err(reason)?;
     if let Named::AfterImage(image) = named
-        && let image = split_member(image).map_or(image, |(appliance, _)| appliance)
+        && let image = container_of(image).unwrap_or(image)
         && let Ok(image) = fs::metadata(image)
         && !trust::only_writers_of(&image, &metadata)
     {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
 
-use blkimage::{Location, split_member};
+use blkimage::{Location, container_of};
 
 use crate::stdio;
 
@@ -55,7 +55,7 @@ fn mode(name: &OsStr) -> FileMode {
     let metadata = match Location::new(name) {
         _ if name == "-" => stdio::stdin().and_then(|file: File| file.metadata()),
         Location::Path(path) => {
-            let path = split_member(path).map_or(path, |(appliance, _)| appliance);
+            let path = container_of(path).unwrap_or(path);
             fs::metadata(path)
         }
         _ => return FileMode::PRIVATE,

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use blkhash::{Algorithm, Construction};
-use blkimage::{Location, split_member};
+use blkimage::{Location, container_of};
 use blkmap::{Commit, Header, Key, Recovered, Writer};
 use blksum::map::{Info, Made, Sample, Subject};
 use blksum::{Progress, Tuning};
@@ -45,7 +45,7 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
     }
     // No empty map is left behind for an image that does not exist.
     if let Location::Path(path) = Location::new(&args.image) {
-        let path = split_member(path).map_or(path, |(appliance, _)| appliance);
+        let path = container_of(path).unwrap_or(path);
         let metadata = std::fs::metadata(path).named(&args.image)?;
         if args.output.is_none() && metadata.file_type().is_block_device() {
             return Err(Failure::usage("-o FILE says where the map of a device goes"));

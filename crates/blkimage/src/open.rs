@@ -11,7 +11,9 @@ use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::compressed::{self, Decompressed};
 #[cfg(feature = "compressed")]
 use crate::compression::Compression;
-use crate::container::{container_of, is_container, open_disk};
+use crate::container::open_disk;
+#[cfg(feature = "compressed")]
+use crate::container::{container_of, is_container};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats;
 use crate::hint::Hint;
@@ -84,42 +86,6 @@ impl OpenOptions {
         match compressed::of_file(self, path, &file) {
             Some(compression) => compressed::stream(self, compression, Arc::new(file), path),
             None => Ok(None),
-        }
-    }
-
-    /// Opens the image at `path` like [`open`](Self::open) if it is raw, and so refers to no other file.
-    ///
-    /// Returns `None` if the image has another format, or if `accepts` rejects it. `accepts` is called
-    /// with the device and inode of the file, and its size in bytes, before the file is opened.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`open`](Self::open) does.
-    pub fn open_if_raw(
-        &self,
-        path: &Path,
-        accepts: impl FnOnce((u64, u64), u64) -> bool,
-    ) -> Result<Option<Image>> {
-        if self.format.is_none() && is_container(path) || container_of(path).is_some() {
-            return Ok(None);
-        }
-        let mut chain = Chain::new(self);
-        let found = find(path)?;
-        if !accepts(found.stamp.identity, found.stamp.size) {
-            return Ok(None);
-        }
-        let file = open_found(&mut chain, &found, path)?;
-        #[cfg(feature = "compressed")]
-        if compressed::of_file(self, path, &file).is_some() {
-            return Ok(None);
-        }
-        let file = chain.host_file(Box::new(file), path);
-        match top_format(self, &file, 0)? {
-            format @ Format::Raw => {
-                let image = Candidate { file, folder: Folder::Unknown, format, start: 0 };
-                finish_as(chain, image).map(Some)
-            }
-            _ => Ok(None),
         }
     }
 
@@ -290,14 +256,9 @@ fn detected(file: &HostFile, start: u64) -> Result<Format> {
 }
 
 /// Opens the image in a file, layer by layer.
-fn finish(chain: Chain<'_>, file: Arc<HostFile>, folder: Folder, start: u64) -> Result<Image> {
+fn finish(mut chain: Chain<'_>, file: Arc<HostFile>, folder: Folder, start: u64) -> Result<Image> {
     let format = top_format(chain.options, &file, start)?;
-    finish_as(chain, Candidate { file, folder, format, start })
-}
-
-fn finish_as(mut chain: Chain<'_>, top: Candidate) -> Result<Image> {
-    let format = top.format;
-    let mut next = Some(top);
+    let mut next = Some(Candidate { file, folder, format, start });
     while let Some(image) = next.take() {
         chain.check_length(&image.file, 0)?;
         let index = chain.members.len();

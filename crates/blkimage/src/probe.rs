@@ -122,14 +122,14 @@ pub(crate) fn probe_file(file: &HostFile, head: &[u8]) -> Result<Format> {
 /// Detects the format of the content of an image as that of a file. The content of a disk is raw; other content is an
 /// image in an image. An ambiguous one is vpc.
 ///
+/// `head` is the first [`PROBE_SIZE`] bytes, all of shorter content, or more.
+///
 /// # Errors
 ///
-/// Fails if the content cannot be read.
-pub fn detect_within(source: &dyn Source) -> Result<Format> {
+/// Fails if the end of the content cannot be read.
+pub fn detect_within(source: &dyn Source, head: &[u8]) -> Result<Format> {
     let read = |buf: &mut [u8], offset| source.read_exact_at(buf, offset);
-    let mut head = vec![0; source.size().min(PROBE_SIZE as u64) as usize];
-    read(&mut head, 0)?;
-    let found = probe_with(&head, source.size(), true, read)?;
+    let found = probe_with(head, source.size(), true, read)?;
     Ok(found.unwrap_or(Format::Vpc))
 }
 

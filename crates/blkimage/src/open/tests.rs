@@ -61,25 +61,6 @@ fn raw_is_forced() {
     assert_eq!((image.format(), image.size()), (Format::Raw, bytes.len() as u64));
 }
 
-#[test]
-fn open_if_raw_opens_only_raw_images() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    fs::write(path("raw"), b"x").unwrap();
-    fs::write(path("qcow2"), overlay("missing", "raw", 1 << 16)).unwrap();
-    let options = OpenOptions::default();
-    let open_if_raw = |options: &OpenOptions, name| options.open_if_raw(&path(name), |_, _| true);
-    let image = open_if_raw(&options, "raw").unwrap().unwrap();
-    assert_eq!((image.format(), first_byte(&image)), (Format::Raw, b'x'));
-    assert!(options.open_if_raw(&path("raw"), |_, size| size != 1).unwrap().is_none());
-    assert!(open_if_raw(&options, "qcow2").unwrap().is_none());
-    assert_eq!(open(&path("qcow2")).err().unwrap().kind(), ErrorKind::Reference);
-    assert_eq!(open_if_raw(&options, "missing").err().unwrap().kind(), ErrorKind::Open);
-    let options = OpenOptions { format: Some(Format::Raw), ..options };
-    let image = open_if_raw(&options, "qcow2").unwrap().unwrap();
-    assert_eq!((image.format(), first_byte(&image)), (Format::Raw, b'Q'));
-}
-
 #[cfg(feature = "qemu-nbd")]
 #[test]
 #[cfg_attr(blkhash_portable, should_panic)] // servers

@@ -74,7 +74,7 @@ impl Shape {
             source.read_exact_at(&mut last, length - LAST)?;
         }
         let last = has_last.then(|| u64::from_le_bytes(last));
-        let format = detect_within(source)?;
+        let format = detect_within(source, &head)?;
         let shape = Self::of_head(&head, length);
         let has_run = shape.has_run || has_zeros(source, head)?;
         Ok(Self { last, format, has_run, ..shape })

@@ -6,14 +6,15 @@
 //! but that there is no such file comes from there.
 
 use std::ffi::OsStr;
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
-use blkimage::{ErrorKind, Format};
+use blkimage::{Compression, Format, HEAD_SIZE, Image, OpenOptions, Source};
+use blkimage::{check_raw, container_of, detect_within, is_container};
 use blksum::{Progress, Tuning};
 
 use super::report::Report;
@@ -56,24 +57,32 @@ impl Small {
     ) -> Option<Result<Report, Problem>> {
         let started = Instant::now();
         let Meaning { parameters, open, part, .. } = meaning;
-        let is_raw = open.format.is_none_or(|format| format == Format::Raw);
+        let is_detected = open.format.is_none();
+        let is_raw = is_detected || open.format == Some(Format::Raw);
         if name == "-" || input::is_uri(name) || !is_raw || part.is_some() {
             return None;
         }
         let path = Path::new(name);
-        // What claims to be empty may be made up as it is read, and reading may wait for something.
-        let is_small = |identity: (u64, u64), size| {
-            (1..=MAX_SIZE).contains(&size) && !self.written.contains(&identity)
-        };
-        let image = match open.open_if_raw(path, is_small) {
-            Ok(image) => image?,
+        let is_compressed = open.compression.is_some();
+        if is_compressed || container_of(path).is_some() || is_detected && is_container(path) {
+            return None;
+        }
+        let file = match fs::metadata(path) {
+            Ok(file) => file,
             Err(error) => {
-                let is_missing = error.kind() == ErrorKind::Open && error.name() == path;
-                let source = error.io_error().filter(|_| is_missing);
-                let missing = source.filter(|error| error.kind() == io::ErrorKind::NotFound)?;
-                return Some(Err(Problem::from(missing)));
+                let is_missing = error.kind() == io::ErrorKind::NotFound;
+                return is_missing.then(|| Err(Problem::from(&error)));
             }
         };
+        // What claims to be empty may be made up as it is read, and reading may wait for something.
+        let is_small = file.is_file() && (1..=MAX_SIZE).contains(&file.len());
+        if !is_small || self.written.contains(&identity(&file)) {
+            return None;
+        }
+        let image = OpenOptions::clone(open).format(Format::Raw).open(path).ok()?;
+        if is_detected && !is_raw_disk(&image, path) {
+            return None;
+        }
         if image.virtual_size() > MAX_SIZE || !image.warnings().is_empty() {
             return None;
         }
@@ -90,5 +99,45 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
+/// Returns whether an image that was opened as raw is raw if its format is detected.
+fn is_raw_disk(image: &Image, name: &Path) -> bool {
+    let mut head = vec![0; image.size().min(HEAD_SIZE as u64) as usize];
+    image.read_exact_at(&mut head, 0).is_ok()
+        && detect_within(image, &head).is_ok_and(|format| format == Format::Raw)
+        && Compression::of_name(name).is_none()
+        && check_raw(&head, name, None).is_ok()
+}
+
 /// Bytes of the largest image that is hashed by one thread.
 const MAX_SIZE: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_raw_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ends_like_vpc = vec![0; 1024];
+        ends_like_vpc[512..520].copy_from_slice(b"conectix");
+        for (name, content, expected) in [
+            ("disk.img", &b"x"[..], true),
+            ("disk.raw", &[7; 4096], true),
+            ("overlay", b"QFI\xfb\0\0\0\x03", false),
+            ("disk", &ends_like_vpc, false),
+            ("disk.qcow2", b"x", false),
+            ("disk.xz", b"x", false),
+            ("disk.img.gz", b"\x1f\x8b\x08\0", false),
+            ("archive", b"PK\x03\x04", false),
+        ] {
+            let path = folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            let image = OpenOptions::new().format(Format::Raw).open(&path).unwrap();
+            assert_eq!(is_raw_disk(&image, &path), expected, "{name}");
+            // As the image is opened in its turn.
+            let opened = OpenOptions::new().open(&path);
+            let is_raw = opened.is_ok_and(|it| it.format() == Format::Raw && !it.is_decompressed());
+            assert_eq!(is_raw, expected, "{name}");
+        }
+    }
+}

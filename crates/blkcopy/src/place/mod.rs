@@ -62,7 +62,7 @@ pub struct Others<'a> {
 /// What is read.
 #[derive(Clone, Copy, Debug)]
 pub enum Reading<'a> {
-    /// This name, which may be that of a disk in an appliance.
+    /// This name, which may be that of a disk in a container.
     Name(Location<'a>),
     /// This open file.
     File(&'a File),

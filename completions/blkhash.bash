@@ -340,7 +340,7 @@ _blkhash() {
         ["blkhash map export -o"]="<files>"
         ["blkhash map export --output"]="<files>"
         ["blkhash map import"]="<files>"
-        ["blkhash map import --from"]="fidx caibx bmap s3 lines csv json raw"
+        ["blkhash map import --from"]="lines csv json bmap fidx caibx s3 raw"
         ["blkhash map import -o"]="<files>"
         ["blkhash map import --output"]="<files>"
         ["blkhash map import -d"]="crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"

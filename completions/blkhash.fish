@@ -426,7 +426,7 @@ complete -c blkhash -n '__blkhash_at blkhash map dups' -s h -l help -d 'Print th
 complete -c blkhash -n '__blkhash_at blkhash map export' -l to -r -f -a 'lines csv json bmap fidx caibx raw' -d 'Format: lines, csv, json, bmap, fidx, caibx or raw'
 complete -c blkhash -n '__blkhash_at blkhash map export' -s o -l output -r -F -d 'Write to FILE'
 complete -c blkhash -n '__blkhash_at blkhash map export' -s h -l help -d 'Print this help'
-complete -c blkhash -n '__blkhash_at blkhash map import' -l from -r -f -a 'fidx caibx bmap s3 lines csv json raw' -d 'Format of the index: fidx, caibx, bmap, s3, lines, csv, json or raw'
+complete -c blkhash -n '__blkhash_at blkhash map import' -l from -r -f -a 'lines csv json bmap fidx caibx s3 raw' -d 'Format of the index: lines, csv, json, bmap, fidx, caibx, s3 or raw'
 complete -c blkhash -n '__blkhash_at blkhash map import' -s o -l output -r -F -d 'Write the map to FILE; - is standard output'
 complete -c blkhash -n '__blkhash_at blkhash map import' -s d -l digest -r -f -a 'crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3' -d 'Digest algorithm, if the index does not name it'
 complete -c blkhash -n '__blkhash_at blkhash map import' -l block-size -r -f -d 'Size of a block, if the index does not have it'

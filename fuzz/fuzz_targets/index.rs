@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/blkmap/tests/common/foreign.rs"]
+#[path = "../../crates/blkindex/tests/common/mod.rs"]
 mod common;
 
 static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(common::samples);

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use blkmap::{Error, Index, IndexFormat, IndexOptions, Key, Writer};
+use blkindex::{Index, Options};
+use blkmap::{Error, Key, Writer};
 use blksum::map::{Info, Made};
 use pyo3::prelude::*;
 
@@ -26,11 +27,8 @@ pub fn import_map(
     image_size: Option<u64>,
     key: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let mut options = IndexOptions::default();
-    options.format = match format {
-        Some(name) => Some(name.parse::<IndexFormat>().map_err(value_error)?),
-        None => None,
-    };
+    let mut options = Options::default();
+    options.format = format.map(str::parse).transpose().map_err(value_error)?;
     options.algorithm = digest.map(arguments::algorithm).transpose()?;
     options.block_size = block_size.map(arguments::block_size).transpose()?;
     options.image_size = image_size;
@@ -38,12 +36,7 @@ pub fn import_map(
     Watch::NONE.run(py, move |_| import(&index, &output, &options, key))
 }
 
-fn import(
-    name: &Path,
-    output: &Path,
-    options: &IndexOptions,
-    key: Option<Key>,
-) -> Result<(), Failure> {
+fn import(name: &Path, output: &Path, options: &Options, key: Option<Key>) -> Result<(), Failure> {
     let failed = |error| match error {
         Error::Magic => Error::Unsupported("has no format that is recognised".into()),
         error => error,

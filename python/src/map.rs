@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use blkhash::Construction;
-use blkmap::{Format, Key};
+use blkindex::Format;
+use blkmap::Key;
 use blksum::map::{AuditSummary, History, State};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -364,12 +365,13 @@ impl Map {
     ///     MapError: the map cannot be read or does not fit the format, or the file cannot be written.
     ///     ValueError: the format is unknown.
     fn export(&self, py: Python<'_>, path: PathBuf, format: &str) -> PyResult<()> {
-        let format: Format = format.parse().map_err(value_error)?;
+        let format = Format::written(format).map_err(value_error)?;
         let shared = self.shared(py)?;
         Watch::NONE.run(py, move |_| {
             let OpenMap { map, name } = shared.here()?;
             to_new_file(&path, [&**name], |file| {
-                blkmap::export(map, format, file).map_err(|error| Failure::Map(error, name.clone()))
+                blkindex::export(map, format, file)
+                    .map_err(|error| Failure::Map(error, name.clone()))
             })
         })
     }

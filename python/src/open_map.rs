@@ -5,7 +5,8 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use blkmap::{Error, IndexFormat, Map};
+use blkindex::Format;
+use blkmap::{Error, Map};
 
 use crate::errors::{EISDIR, Failure};
 
@@ -20,8 +21,8 @@ impl OpenMap {
     pub fn open(path: &Path, commit: Option<u64>) -> Result<Self, Failure> {
         let name = path.as_os_str().to_owned();
         let map = regular_file(path).and_then(|file| match commit {
-            None => Ok(blkmap::open(file, &name)?.map),
-            Some(sequence) => match IndexFormat::recognise(&file, &name)? {
+            None => Ok(blkindex::open(file, &name)?.map),
+            Some(sequence) => match Format::recognise(&file, &name)? {
                 Some(format) => Err(Error::Unsupported(format!(
                     "is {} of another program, which has one state",
                     format.noun()

@@ -53,7 +53,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn damaged(offset: u64, reason: impl Into<String>) -> Self {
+    /// Returns the error for the bytes at an offset of a file.
+    pub fn damaged(offset: u64, reason: impl Into<String>) -> Self {
         Self::Damaged { offset, reason: reason.into() }
     }
 }

@@ -115,7 +115,7 @@ impl Map {
     }
 
     /// Returns whether the entry of this block is that of zeros. The last block may be short.
-    pub(crate) fn is_zero_block(&self, block: u64, entry: &[u8]) -> bool {
+    pub fn is_zero_block(&self, block: u64, entry: &[u8]) -> bool {
         let length = self.block_length(block);
         if length == self.header.block_size.get() {
             return self.is_zero(entry);

@@ -373,7 +373,11 @@ impl<O: Output> Writer<O> {
     }
 
     /// Ends the map like [`finish`](Self::finish), unless `check` refuses its commit. The map is not finished then.
-    pub(crate) fn finish_if(
+    ///
+    /// # Errors
+    ///
+    /// Fails like `finish` and `check`.
+    pub fn finish_if(
         mut self,
         info: &str,
         check: impl FnOnce(&Commit) -> Result<()>,

@@ -43,7 +43,7 @@ impl OpenMap {
     fn open(name: &OsStr, settings: &Settings) -> Result<Self, Failure> {
         let failed = |error: blkmap::Error| Failure::of_map(&error, name);
         let file = regular_file(Path::new(name)).map_err(failed)?;
-        let map = blkmap::open(file, name).map_err(failed)?.map;
+        let map = blkindex::open(file, name).map_err(failed)?.map;
         if let Some(key) = settings.key() {
             map.check_seal(key).map_err(failed)?;
         }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::str::FromStr;
@@ -72,7 +71,7 @@ pub fn read_secret(path: &Path) -> Result<Secret, String> {
 #[derive(Clone)]
 pub struct Named<T> {
     names: fn() -> Vec<&'static str>,
-    value: PhantomData<fn() -> T>,
+    parse: fn(&str) -> Result<T, String>,
 }
 
 /// Parses the value of an option for opening images. That of a secret is the path of its file.
@@ -87,15 +86,20 @@ pub struct Count<T> {
 
 impl<T> Named<T> {
     /// Creates a parser. `names` returns the names that completions offer.
-    pub fn of(names: fn() -> Vec<&'static str>) -> Self {
-        Self { names, value: PhantomData }
+    pub fn of(names: fn() -> Vec<&'static str>) -> Self
+    where
+        T: FromStr<Err: Display>,
+    {
+        Self::with(names, |text| text.parse().map_err(|reason: T::Err| reason.to_string()))
+    }
+
+    /// Creates a parser of some of the names of a type.
+    pub fn with(names: fn() -> Vec<&'static str>, parse: fn(&str) -> Result<T, String>) -> Self {
+        Self { names, parse }
     }
 }
 
-impl<T> TypedValueParser for Named<T>
-where
-    T: FromStr<Err: Display> + Clone + Send + Sync + 'static,
-{
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
     type Value = T;
 
     fn parse_ref(
@@ -105,8 +109,8 @@ where
         value: &OsStr,
     ) -> Result<T, clap::Error> {
         let text = value.to_string_lossy();
-        text.parse().map_err(|reason: T::Err| {
-            let reason = with_names(&text, reason.to_string(), &(self.names)());
+        (self.parse)(&text).map_err(|reason| {
+            let reason = with_names(&text, reason, &(self.names)());
             invalid(command, arg, &text, &reason)
         })
     }

@@ -8,7 +8,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use blkimage::container_of;
-use blkmap::{Error, IndexFormat, Key, Map, Opened};
+use blkindex::{Format, Opened};
+use blkmap::{Error, Key, Map};
 
 use crate::{messages, quote, trust};
 
@@ -23,7 +24,7 @@ pub fn open(name: &OsStr) -> Result<Map, Error> {
         }
         opened => opened?,
     };
-    let Opened { map, format, left_out, .. } = blkmap::open(file, name)?;
+    let Opened { map, format, left_out, .. } = blkindex::open(file, name)?;
     if format.is_none() && map.rest()? > 0 {
         messages::remark_of(name.as_bytes(), INTERRUPTED);
     }
@@ -41,7 +42,7 @@ pub fn open_own(name: &OsStr) -> Result<Map, Error> {
 
 /// Returns the error of a file that is no map. If it is an index, the error says how a map is made of it.
 pub fn of_index(error: Error, file: &File, name: &OsStr) -> Error {
-    match (&error, IndexFormat::recognise(file, name)) {
+    match (&error, Format::recognise(file, name)) {
         (Error::Magic, Ok(Some(format))) => Error::Unsupported(format!(
             "is {} of another program: make a map of it with 'blkhash map import'",
             format.noun()
@@ -67,8 +68,7 @@ pub fn note_left_out(name: &OsStr, left_out: u64) {
 /// is that of a map. With `has_format` it is that of an image in any case.
 pub fn is_map(name: &OsStr, has_format: bool) -> Result<bool, String> {
     let ends = |name: &OsStr| {
-        Path::new(name).extension().is_some_and(|it| it == "blkmap")
-            || IndexFormat::has_suffix(name)
+        Path::new(name).extension().is_some_and(|it| it == "blkmap") || Format::has_suffix(name)
     };
     if ends(name) || (!Path::new(name).exists() && base_of_state(name).is_some_and(|it| ends(&it)))
     {
@@ -81,7 +81,7 @@ pub fn is_map(name: &OsStr, has_format: bool) -> Result<bool, String> {
         return Err(AMBIGUOUS.to_owned());
     }
     let file = file(Path::new(name)).ok();
-    match file.and_then(|file| IndexFormat::recognise(&file, name).ok().flatten()) {
+    match file.and_then(|file| Format::recognise(&file, name).ok().flatten()) {
         Some(format) => Err(format!(
             "begins like {}, which the guest of an image may write: make a map of an index with 'blkhash map import', and \
              give the format of an image with -f",

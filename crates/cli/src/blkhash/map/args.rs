@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use blkhash::{Algorithm, BlockSize, Construction};
-use blkmap::{Format, IndexFormat};
+use blkindex::Format;
 use blksum::changes::{Form, Output};
 use blksum::map::Sample;
 use clap::{ArgGroup, Subcommand, ValueHint};
@@ -15,7 +15,7 @@ use super::part::{Range, Shard};
 use crate::blkhash::source_args::SourceArgs;
 use crate::image::args::Opening;
 use crate::progress::ProgressArgs;
-use crate::values::{Count, Named, parse_seconds, parse_size};
+use crate::values::{Count, Named, one_of, parse_seconds, parse_size};
 
 /// `blkhash map`
 #[derive(Debug, clap::Args)]
@@ -544,10 +544,11 @@ pub struct Export {
     #[arg(value_name = "MAP", value_hint = ValueHint::FilePath)]
     pub map: OsString,
 
-    /// Format: lines, csv, json, bmap, fidx, caibx or raw
+    /// Format
     #[arg(
         long, value_name = "FORMAT", required = true,
-        value_parser = Named::<Format>::of(export_names), hide_possible_values = true
+        help = format!("Format: {}", one_of(&written_names())),
+        value_parser = Named::with(written_names, Format::written), hide_possible_values = true
     )]
     pub to: Format,
 
@@ -563,12 +564,13 @@ pub struct Import {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: OsString,
 
-    /// Format of the index: fidx, caibx, bmap, s3, lines, csv, json or raw [default: as recognised]
+    /// Format of the index
     #[arg(
         long, value_name = "FORMAT",
-        value_parser = Named::<IndexFormat>::of(index_names), hide_possible_values = true
+        help = format!("Format of the index: {} [default: as recognised]", one_of(&index_names())),
+        value_parser = Named::<Format>::of(index_names), hide_possible_values = true
     )]
-    pub from: Option<IndexFormat>,
+    pub from: Option<Format>,
 
     /// Write the map to FILE; - is standard output [default: FILE.blkmap]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -598,12 +600,13 @@ pub struct Import {
     pub key_file: Option<PathBuf>,
 }
 
-fn export_names() -> Vec<&'static str> {
-    Format::ALL.iter().map(|format| format.name()).collect()
+fn written_names() -> Vec<&'static str> {
+    let written = Format::ALL.iter().filter(|format| format.is_written());
+    written.map(|format| format.name()).collect()
 }
 
 fn index_names() -> Vec<&'static str> {
-    IndexFormat::ALL.iter().map(|format| format.name()).collect()
+    Format::ALL.iter().map(|format| format.name()).collect()
 }
 
 /// The digests that maps can have.

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::thread;
 
 use blkhash::Construction;
-use blkmap::{Error, IndexFormat, Map};
+use blkindex::Format;
+use blkmap::{Error, Map};
 use blksum::check_file::{Form, Style};
 use blksum::{Content, Encoding, ImageTag, Part, Tag};
 use serde_json::Value;
@@ -122,7 +123,7 @@ fn image_name(name: &OsStr, map: &Map) -> OsString {
         None => {
             let bytes = name.as_bytes();
             let name = OsStr::from_bytes(bytes.strip_suffix(b".blkmap").unwrap_or(bytes));
-            IndexFormat::without_suffix(name).to_owned()
+            Format::without_suffix(name).to_owned()
         }
     }
 }

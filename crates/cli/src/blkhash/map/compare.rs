@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use blkhash::BlockSize;
 use blkimage::partition::{self, Partition};
 use blkimage::{OpenOption, OpenOptions};
-use blkmap::{IndexFormat, Map, Report, Side};
+use blkindex::Format;
+use blkmap::{Map, Report, Side};
 use blksum::map::{Info, Made, OtherPart, Pairing, check_parts};
 use blksum::{Sides, Unreadable};
 
@@ -80,7 +81,7 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     let names = [args.map.as_os_str(), args.image.as_os_str()];
     let is_backup = pairing
         .info()
-        .is_some_and(|info| info.made == Some(Made::Import(IndexFormat::Fidx.name().to_owned())));
+        .is_some_and(|info| info.made == Some(Made::Import(Format::Fidx.name().to_owned())));
     let if_all_differ = is_backup.then_some(ENCRYPTED);
     let job = Job { print: &args.output, names, picture, if_all_differ };
     let contents = Contents::of(vec![data.shared_source()]);

@@ -34,7 +34,7 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
     }
     confine_to_open_files();
     let mut target = Target { output: output.as_ref(), is_begun: false, is_failed: false };
-    let result = blkmap::export(&map, args.to, &mut target).and_then(|()| Ok(target.begin()?));
+    let result = blkindex::export(&map, args.to, &mut target).and_then(|()| Ok(target.begin()?));
     let Err(error) = result else {
         output.iter().for_each(Output::keep);
         return Ok(Outcome::Clean);

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::IsTerminal;
 use std::path::Path;
 
-use blkmap::{Error, Index, IndexOptions, Pipe, Writer};
+use blkindex::{Index, Options};
+use blkmap::{Error, Pipe, Writer};
 use blksum::map::{Info, Made};
 
 use super::args::Import;
@@ -51,7 +52,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn open(&self) -> Result<Index<'_>, Error> {
-        let mut options = IndexOptions::default();
+        let mut options = Options::default();
         options.format = self.args.from;
         options.algorithm = self.args.digest;
         options.block_size = self.args.block_size;

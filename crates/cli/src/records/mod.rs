@@ -15,8 +15,11 @@ pub mod verity;
 use blkbench::{Spread, report};
 use blkrecord::{Record, Row};
 
+/// The fields of an object.
+type Rows = fn() -> Vec<Row>;
+
 /// The tables of docs/json.md, by the names that they have there.
-pub const TABLES: &[(&str, fn() -> Vec<Row>)] = &[
+pub const TABLES: &[(&str, Rows)] = &[
     ("names", common::Named::rows),
     ("vpc sizes", chain::VpcSizes::rows),
     ("chain", chain::ChainImage::rows),

@@ -97,7 +97,7 @@ impl Answers {
                         kind: "fastest",
                         r#use: it.name,
                         against: purpose,
-                        algorithm: &found.name,
+                        algorithm: found.name,
                         mib_per_second: found.speed,
                     });
                 }

@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "reference"))
 
 import imagespec  # noqa: E402
 import images  # noqa: E402
+import json_tables  # noqa: E402
 
 # The images of which the files are: raw ones by their specs. They never change; other files get new ones.
 SPECS = {
@@ -220,13 +221,22 @@ def options_of(programs):
 
 
 def json_fields():
-    """The fields of each table in docs/json.md, with their types."""
-    parts = re.split(r"^##+ (.*)\n", (ROOT / "docs/json.md").read_text(), flags=re.MULTILINE)
+    """The fields of each command in docs/json.md, with their types."""
+    commands = [command for command in json_tables.DESCRIBED_BY if not command.startswith("blkhash bench")]
     return {
-        heading: "; ".join(map(": ".join, re.findall(r"^\| `([^`]+)` \| ([a-z ]+) \| .* \|.*\|$", text, re.MULTILINE)))
-        for heading, text in zip(parts[1::2], parts[2::2])
-        if heading.endswith("--json") and not heading.startswith("blkhash bench")
+        command: "; ".join(line for name in json_tables.tables_of(command) for line in fields_of(json_tables.TABLES[name]))
+        for command in commands
     }
+
+
+def fields_of(table):
+    """Each field of a table, and those of objects that another table describes."""
+    for name, field in table.items():
+        yield f"{name}: " + " or ".join(kind.split(" of ")[0] for kind in field.types)
+        if field.link:
+            inside = "[]." if any(kind.startswith("array") for kind in field.types) else "."
+            for line in fields_of(json_tables.TABLES[field.link]):
+                yield f"{name}{inside}{line}"
 
 
 def symbols():

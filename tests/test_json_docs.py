@@ -9,16 +9,14 @@ import re
 import shlex
 import shutil
 import subprocess
-from typing import NamedTuple
 
 import pytest
 
 import filesystems
 import images
 import vpc_images
-from conftest import HANG, ROOT, blksum_path
-
-TEXT = (ROOT / "docs/json.md").read_text()
+from conftest import HANG, blksum_path
+from json_tables import DESCRIBED_BY, LINKS, TABLES, TEXT, tables_of
 
 TYPES = {
     "string": str,
@@ -28,35 +26,6 @@ TYPES = {
     "array": list,
     "object": dict,
     "null": type(None),
-}
-
-# The key that an object is told apart by from others of the same command, and the table for each of its values: ... is any other
-# value, and None is no such key. Where there is one table, it is a name.
-DESCRIBED_BY = {
-    "blksum --json": ("error", {None: "checksum", ...: "no checksum"}),
-    "blksum --check --json": ("error", {None: "checksum", ...: "no checksum"}),
-    "blksum --expect --json": ("error", {None: "verdict", ...: "no checksum"}),
-    "blkhash algorithms --json": "algorithm",
-    "blkhash bench --json": ("kind", {it: it for it in ["run", "row", "tool", "fastest"]}),
-    "blkhash bench --quality --json": "quality",
-    "blkhash bench image --json": ("digest", {None: "measured image", ...: "measured digest"}),
-    "blkhash info --json": "image",
-    "blkhash btrfs verify --json": ("type", {"error": "finding", "summary": "verification"}),
-    "blkhash btrfs info --json": ("fsid", {None: "kernel", ...: "file system"}),
-    "blkhash btrfs algorithms --json": "btrfs checksum",
-    "blkhash map show --json": ("type", {"map": "map", "commit": "commit", "run": "pages"}),
-    "blkhash map history --json": "state",
-    "blkhash map verify --json": ("type", {"range": "difference", "summary": "comparison"}),
-    "blkhash map diff --json": ("type", {"range": "difference", "summary": "comparison"}),
-    "blkhash map update --json": "update",
-    "blkhash map audit --json": ("type", {"range": "difference", "summary": "audit"}),
-    "blkhash map changes --json": "extent",
-    "blkhash map bitmaps --json": "bitmap",
-    "blkhash map dups --json": "duplicates",
-    "blkhash verity digest --json": "verity digest",
-    "blkhash verity format --json": "hash file",
-    "blkhash verity verify --json": ("type", {"error": "verity error", "summary": "verity summary"}),
-    "blkcopy --json": ("error", {None: "copy", ...: "failed copy"}),
 }
 
 CATEGORIES = "Categories"
@@ -81,37 +50,6 @@ SECTIONS = sections()
 COMMANDS = [name for name in SECTIONS if name.endswith("--json")]
 
 
-class Field(NamedTuple):
-    """A row of a table of fields."""
-
-    types: list
-    may_be_absent: bool
-    # The table that describes the objects in it, if that is another one.
-    link: str
-
-
-def table(text):
-    """The fields of a table, by name."""
-    fields = {}
-    for line in text.strip().splitlines()[2:]:
-        name, types, meaning, absent = [cell.strip() for cell in line.strip("|").split("|")]
-        name = name.strip("`")
-        assert meaning and name not in fields, line
-        types = types.split(" or ")
-        link = re.search(r"; see \[(.*)\]", meaning)
-        fields[name] = Field(types, bool(absent), link and LINKS[link[1]])
-    return fields
-
-
-# The tables that have headings of their own.
-LINKS = {"Names": "names", "Sizes of vpc images": "vpc sizes", "Chains": "chain", "Spreads": "spread"}
-
-TABLES = {
-    name: table(text)
-    for name, text in re.findall(r"<!-- ([a-z ]+): generated -->\n(.*?)<!-- end of \1 -->", TEXT, re.DOTALL)
-}
-
-
 def objects(value, fields, path=""):
     """An object and those within it, each as its fields; not those that another table describes."""
     yield {f"{path}{key}": inner for key, inner in value.items()}
@@ -131,12 +69,6 @@ def table_of(command, value):
     key, by_kind = described
     kind = value.get(key)
     return by_kind[kind if kind in by_kind else ...]
-
-
-def tables_of(command):
-    """The names of the tables of all objects of a command."""
-    described = DESCRIBED_BY[command]
-    return [described] if isinstance(described, str) else described[1].values()
 
 
 def check(command, lines):

@@ -4,14 +4,14 @@
 //! modes. The first two process the images through [`blksum::in_order`], side by side if [`small`] can hash them.
 //! [`search`] finds out how a value without a tag was computed, and [`log`] finds values in a log.
 //!
-//! [`input`] finds out what a name refers to, [`names`] reads lists of names, and [`filter`] selects
+//! [`input`](crate::image::input) finds out what a name refers to, [`names`] reads lists of names, and [`filter`](crate::image::filter) selects
 //! files in a folder. [`check_files`] reads check files, [`lines`] parses them, and [`groups`] finds
 //! lines about the same image. [`confine`] sets up the sandbox, and [`in_force`] describes it.
 //!
 //! [`recorded`] is what a tag records about how an image was read.
 //!
 //! [`maps`] writes maps beside checksums, and [`beside`] compares with them where a check
-//! fails. [`report`] is the result for an image, [`about`] its description, [`output`] standard output, and
+//! fails. [`report`] is the result for an image, [`about`](crate::image::about) its description, [`output`] standard output, and
 //! [`hints`] suggests what to type instead.
 
 mod args;

@@ -253,7 +253,7 @@ record! {
         /// number of the device
         pub id: u64,
         /// name of its image as it was named on the command line, and the partition
-        pub name: Option<Name<'a>>,
+        pub name: Name<'a>,
         /// bytes of the image or partition
         pub size: u64,
     }
@@ -301,9 +301,9 @@ record! {
         /// ticks for 4 KiB in a batch, median: cycles of the time stamp counter on x86-64, otherwise nanoseconds
         pub ticks: f64,
         /// these ticks in proportion to those of crc32c
-        pub ratio: Option<f64>,
+        pub ratio: f64,
         /// MiB in a second in batches, median
-        pub mib_per_second: Option<f64>,
+        pub mib_per_second: f64,
         /// the implementation that was measured in batches
         pub implementation: String,
         /// the size that `--data` gives; null without

@@ -235,8 +235,8 @@ record! {
         pub bytes: u64,
         /// other blocks that were read and compared with the map before
         pub sampled: u64,
-        /// root of the map; null if the map does not know every block
-        pub root: Option<String>,
+        /// root of the map
+        pub root: String,
         /// sequence number of the new commit
         pub commit: u64,
     }

@@ -51,7 +51,7 @@ pub const TABLES: &[(&str, Rows)] = &[
     ("update", map::Update::rows),
     ("extent", map::Extent::rows),
     ("bitmap", map::Bitmap::rows),
-    ("duplicates", map::Duplicates::rows),
+    ("repeated blocks", map::Duplicates::rows),
     ("verity digest", verity::Digest::rows),
     ("hash file", verity::HashFile::rows),
     ("verity error", verity::Error::rows),

@@ -154,8 +154,9 @@ fn record(line: &Line, data: Option<u64>) -> Checksum<'_> {
         kernel_like: line.kernel.like.as_ref().map(|row| row.name.as_str()),
         kernel_mib_per_second: line.kernel.speed(),
         ticks: line.row.ticks.median,
-        ratio: line.row.ratio,
-        mib_per_second: line.row.speed.map(|speed| speed.median),
+        // Each of them reads, and crc32c is one of them.
+        ratio: line.row.ratio.unwrap_or(f64::NAN),
+        mib_per_second: line.row.speed.map_or(f64::NAN, |speed| speed.median),
         implementation: line.implementation.name(),
         data_bytes: data,
         space_bytes: data.map(|size| space(line.kernel.kind, size)),

@@ -147,7 +147,7 @@ fn record<'a>(
     let kind = superblock.checksum_type;
     let devices = filesystem.devices().iter().map(|(id, device)| records::Device {
         id: *id,
-        name: names.get(&device.name).map(Name::new),
+        name: Name::new(names.get(&device.name).map_or(OsStr::new(&device.name), |it| it)),
         size: device.source.size(),
     });
     let missing = filesystem.missing_devices().iter().take(MAX_MISSING);

@@ -160,7 +160,8 @@ fn print(args: &Update, updated: &Updated) -> std::io::Result<()> {
             read: updated.read,
             bytes: updated.bytes,
             sampled: updated.sampled,
-            root: commit.root().map(|root| hex(&root)),
+            // Only a whole map is updated.
+            root: commit.root().map_or_else(String::new, |root| hex(&root)),
             commit: commit.sequence(),
         }),
         () => {

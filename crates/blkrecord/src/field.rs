@@ -77,8 +77,7 @@ impl Field for Name<'_> {
         let text = self.0.to_string_lossy();
         object.serialize_entry(name, &text)?;
         if let Cow::Owned(_) = text {
-            let bytes = self.0.as_encoded_bytes().iter();
-            let bytes: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+            let bytes = hex(self.0.as_encoded_bytes());
             object.serialize_entry(&format!("{name}_bytes"), &bytes)?;
         }
         Ok(())
@@ -166,5 +165,83 @@ impl<T: Record> Record for &T {
 
     fn rows() -> Vec<Row> {
         T::rows()
+    }
+}
+
+/// Writes bytes in hexadecimal.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use crate::record;
+
+    record! {
+        struct Outer<'a> {
+            /// its type
+            r#type: &'static str,
+            /// its name
+            name: Name<'a>,
+            /// the hash file
+            hash_file: Name<'a>,
+            /// the device
+            device: Option<Name<'a>>,
+            /// more
+            inner: Flat<Option<Inner>>,
+        }
+    }
+
+    record! {
+        struct Inner {
+            /// blocks
+            #[absent("without any")]
+            blocks: Option<u64>,
+            /// sizes
+            sizes: Vec<u64>,
+        }
+    }
+
+    #[test]
+    fn records_keep_their_order_and_the_bytes_of_names() {
+        let record = |inner| Outer {
+            r#type: "summary",
+            name: Name::new(OsStr::new("a")),
+            hash_file: Name::new(OsStr::from_bytes(b"caf\xe9")),
+            device: None,
+            inner: Flat(inner),
+        };
+        let names = concat!(
+            r#"{"type":"summary","name":"a","hash_file":"caf�","hash_file_bytes":"636166e9","#,
+            r#""device":null"#
+        );
+        for (inner, rest) in [
+            (Some(Inner { blocks: Some(2), sizes: vec![1] }), r#","blocks":2,"sizes":[1]}"#),
+            (Some(Inner { blocks: None, sizes: vec![] }), r#","sizes":[]}"#),
+            (None, "}"),
+        ] {
+            assert_eq!(serde_json::to_string(&record(inner)).unwrap(), format!("{names}{rest}"));
+        }
+    }
+
+    #[test]
+    fn rows_describe_what_is_written() {
+        let rows = Outer::rows().into_iter().map(|it| [it.name, it.kind, it.absent].join("|"));
+        let expected = [
+            "type|string|",
+            "name|string|",
+            "name_bytes|string|if `name` is exact",
+            "hash_file|string|",
+            "hash_file_bytes|string|if `hash_file` is exact",
+            "device|string or null|",
+            "device_bytes|string|if `device` is exact",
+            "blocks|integer|without any",
+            "sizes|array of integers|",
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
     }
 }

@@ -32,7 +32,7 @@ mod object;
 mod row;
 mod shape;
 
-pub use field::{Field, Flat, Name};
+pub use field::{Field, Flat, Name, hex};
 pub use object::Record;
 pub use row::Row;
 #[doc(hidden)]

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+pub use blkrecord::hex;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
@@ -44,11 +45,6 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
         }
     }
     out.into()
-}
-
-/// Writes bytes in hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// serde_json itself escapes quotes, backslashes and the controls of ASCII, but for DEL.

@@ -90,6 +90,10 @@ impl System {
     }
 
     fn add_device(&mut self, folder: &Path, disk: Option<(u64, &str)>) {
+        // A loop or NBD device without a file has no bytes, and there may be many.
+        if disk.is_none() && read_number(&folder.join("size")) == Some(0) {
+            return;
+        }
         let Some(own) = number(folder) else { return };
         let base = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = disk.map_or(base.as_str(), |(_, name)| name).to_owned();

@@ -26,7 +26,8 @@ CAPI_ROOT = $(abspath $(TARGET_DIR))/capi-root
 DIGESTS ?= sha256 blake2b512 blake3
 FUZZ_SECONDS ?= 60
 PYTEST_ARGS ?=
-PYTEST_WORKERS ?= 2
+# More than the processors of a small machine: tests wait for programs and devices a third of their time.
+PYTEST_WORKERS ?= 3
 BENCH_ARGS ?=
 RECORD ?= $(TARGET_DIR)/record
 PACKAGES ?= $(TARGET_DIR)/packages

@@ -6,14 +6,24 @@ use std::process::ExitCode;
 
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command};
+use clap::{Arg, ArgMatches, Command};
 
 use crate::stdio::Stderr;
 use crate::{messages, values};
 
-/// Returns the parser with the page of help that `arguments` ask for: `--help` and `help` list all options, `-h` the
-/// common ones. Both pages have the compact layout, one line for an option where it fits.
-pub fn with_help(parser: Command, arguments: &[OsString]) -> Command {
+/// Parses `arguments` with the parser that `command` returns. An error that is a page of help has the one that they ask for:
+/// `--help` and `help` list all options, `-h` the common ones. Both pages have the compact layout, one line for an option
+/// where it fits. Only then is the parser made with them, because they cost more than all else that a start does.
+pub fn parse(command: fn() -> Command, arguments: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    command().try_get_matches_from(arguments).or_else(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            with_help(command(), arguments).try_get_matches_from(arguments)
+        }
+        _ => Err(error),
+    })
+}
+
+fn with_help(parser: Command, arguments: &[OsString]) -> Command {
     let asks_for_all = |argument: &OsString| {
         let text = argument.as_encoded_bytes();
         text == b"help" || (text.len() > "--".len() && b"--help".starts_with(text))

@@ -43,9 +43,7 @@ fn parse_and_run() -> ExitCode {
     messages::name_program("blkcopy");
     blksys::Signals::hold();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let parser = usage::with_help(command(), &arguments);
-    let parsed = parser
-        .try_get_matches_from(&arguments)
+    let parsed = usage::parse(command, &arguments)
         .and_then(|mut matches| Args::from_arg_matches_mut(&mut matches));
     let result = match parsed {
         Ok(args) => run::run(&args),

@@ -82,7 +82,7 @@ fn with_help_and_without_headings(command: clap::Command) -> clap::Command {
 /// status.
 fn parse() -> Result<Args, ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let matches = usage::with_help(command(), &arguments).try_get_matches_from(&arguments);
+    let matches = usage::parse(command, &arguments);
     matches.and_then(|mut matches| Args::from_arg_matches_mut(&mut matches)).map_err(|error| {
         let text = error.render().to_string();
         match error.kind() {

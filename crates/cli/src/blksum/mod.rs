@@ -117,8 +117,7 @@ fn run(settings: &Settings) -> io::Result<bool> {
 }
 
 fn parse(arguments: &[OsString]) -> Result<Parsed, Failure> {
-    let parser = usage::with_help(command(), arguments);
-    let parsed = parser.try_get_matches_from(arguments).and_then(|mut matches| {
+    let parsed = usage::parse(command, arguments).and_then(|mut matches| {
         let text_after_tag = index(&matches, "text") > index(&matches, "tag");
         Ok((Args::from_arg_matches_mut(&mut matches)?, text_after_tag))
     });

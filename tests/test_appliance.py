@@ -365,7 +365,7 @@ def test_what_is_no_check_file(blksum, disks):
     pathlib.Path("b.ova").write_bytes(line)
     result = blksum("-c", "b.ova")
     assert (result.returncode, result.stdout) == (1, b"")
-    assert b"b.ova: is named as an appliance (.ova), and is not a tar archive" in result.stderr
+    assert b"b.ova: is named as an appliance (.ova), and is none" in result.stderr
     result = blksum("-c", "-", input=b"\0\n" + line)
     assert (result.returncode, result.stdout) == (1, b"")
     assert b"is not a check file: it has NUL bytes" in result.stderr

@@ -344,38 +344,17 @@ impl Extents {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let opened = self.opened.get(py, "image")?;
         let (start, end) = *self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = py.detach(|| longest(opened.content(), start, end));
-        let Some((next, kind)) = found.map_err(|error| errors::of_image(py, &error))? else {
+        let found = py.detach(|| blkimage::longest_extent(opened.content(), start, end));
+        let Some(found) = found.map_err(|error| errors::of_image(py, &error))? else {
             return Ok(None);
         };
-        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = (next, end);
-        types::EXTENT.make(py, (start, next - start, kind)).map(Some)
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = (found.end(), end);
+        let kind = match found.kind {
+            ExtentKind::Data => "data",
+            ExtentKind::Zero => "zero",
+        };
+        types::EXTENT.make(py, (start, found.length, kind)).map(Some)
     }
-}
-
-/// Returns the end and the kind of the extent at `start`, or `None` at the end.
-fn longest(
-    source: &dyn Source,
-    start: u64,
-    end: u64,
-) -> blkimage::Result<Option<(u64, &'static str)>> {
-    if start >= end {
-        return Ok(None);
-    }
-    let first = source.extent(start, end - start)?;
-    let mut next = first.end();
-    while next < end {
-        // An error belongs to the next extent and is found again there.
-        match source.extent(next, end - next) {
-            Ok(extent) if extent.kind == first.kind => next = extent.end(),
-            _ => break,
-        }
-    }
-    let kind = match first.kind {
-        ExtentKind::Data => "data",
-        ExtentKind::Zero => "zero",
-    };
-    Ok(Some((next, kind)))
 }
 
 /// Bytes that are read between looks at signals.

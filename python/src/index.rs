@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use blkindex::{Index, Options};
+use blkindex::{Format, Index, Options};
 use blkmap::{Error, Key, Writer};
 use blksum::map::{Info, Made};
 use pyo3::prelude::*;
@@ -28,15 +28,21 @@ pub fn import_map(
     key: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let mut options = Options::default();
-    options.format = format.map(str::parse).transpose().map_err(value_error)?;
+    let format = format.map(str::parse).transpose().map_err(value_error)?;
     options.algorithm = digest.map(arguments::algorithm).transpose()?;
     options.block_size = block_size.map(arguments::block_size).transpose()?;
     options.image_size = image_size;
     let key = key.map(map::key).transpose()?;
-    Watch::NONE.run(py, move |_| import(&index, &output, &options, key))
+    Watch::NONE.run(py, move |_| import(&index, &output, format, &options, key))
 }
 
-fn import(name: &Path, output: &Path, options: &Options, key: Option<Key>) -> Result<(), Failure> {
+fn import(
+    name: &Path,
+    output: &Path,
+    format: Option<Format>,
+    options: &Options,
+    key: Option<Key>,
+) -> Result<(), Failure> {
     let failed = |error| match error {
         Error::Magic => Error::Unsupported("has no format that is recognised".into()),
         error => error,
@@ -47,7 +53,7 @@ fn import(name: &Path, output: &Path, options: &Options, key: Option<Key>) -> Re
         error => of_index(error),
     };
     let file = regular_file(name).map_err(of_index)?;
-    let index = Index::open(&file, name.as_os_str(), options).map_err(of_index)?;
+    let index = Index::open(&file, name.as_os_str(), format, options).map_err(of_index)?;
     let info = Info::new(Made::Import(index.format().name().to_owned())).to_string();
     let header = index.header().map_err(of_index)?;
     to_new_file(output, [name.as_os_str()], |file| {

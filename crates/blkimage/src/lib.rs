@@ -113,7 +113,7 @@ pub use same_file::Identity;
 pub use secret::Secret;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
-pub use source::Source;
+pub use source::{Source, longest_extent};
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::{export::NbdExport, options::NbdOptions};

@@ -102,6 +102,25 @@ pub trait Source: Send + Sync {
     }
 }
 
+/// Returns the extent that begins at `start` and is as long as its kind goes on, up to `end`. Returns `None` at the end.
+///
+/// # Errors
+///
+/// Fails as [`Source::extent`] does at `start`. An error behind it ends the extent, and is found again there.
+pub fn longest_extent(source: &dyn Source, start: u64, end: u64) -> Result<Option<Extent>> {
+    if start >= end {
+        return Ok(None);
+    }
+    let mut longest = source.extent(start, end - start)?;
+    while longest.end() < end {
+        match source.extent(longest.end(), end - longest.end()) {
+            Ok(next) if next.kind == longest.kind => longest.length += next.length,
+            _ => break,
+        }
+    }
+    Ok(Some(longest))
+}
+
 /// Implements `Source` for pointers to sources. Forwards every method, including those with a default.
 macro_rules! source_of_pointer {
     ($($pointer:ty),*) => {$(

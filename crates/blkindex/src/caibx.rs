@@ -20,9 +20,19 @@ use blkhash::{Algorithm, BlockSize};
 use blkmap::{Error, Map, ReadAt, Result};
 
 use crate::bytes::{each_part, u64_at};
+use crate::codec::{Codec, Sink, boxed};
 use crate::digests;
 use crate::shape::Shape;
 use crate::target::{Blocks, Target};
+
+pub(crate) const CODEC: Codec = Codec {
+    name: "caibx",
+    noun: "a .caibx index",
+    suffix: Some(".caibx"),
+    is_start: |head| head.starts_with(&MAGIC),
+    open: |file, _| open(file).map(boxed),
+    write: Some(write),
+};
 
 pub(crate) struct Caibx<'a> {
     file: &'a dyn ReadAt,
@@ -32,7 +42,7 @@ pub(crate) struct Caibx<'a> {
 }
 
 /// Reads the header, the tail and the first and last chunk.
-pub(crate) fn open(file: &dyn ReadAt) -> Result<(Shape, Caibx<'_>)> {
+fn open(file: &dyn ReadAt) -> Result<(Shape, Caibx<'_>)> {
     let length = file.length()?;
     let items = length.checked_sub((HEADER + TAIL) as u64);
     let Some(items) = items else { return Err(Error::damaged(length, "the index is cut")) };
@@ -110,7 +120,7 @@ impl Blocks for Caibx<'_> {
 }
 
 /// Writes the index, as `casync make --chunk-size=SIZE:SIZE:SIZE` does.
-pub(crate) fn write(map: &Map, output: &mut impl Write) -> Result<()> {
+fn write(map: &Map, output: &mut Sink<'_>) -> Result<()> {
     let (parameters, commit) = (map.header(), map.commit());
     digests::check(map, "casync")?;
     let flags = match parameters.algorithm {
@@ -155,8 +165,7 @@ fn check_fields(bytes: &[u8], expected: &[u8], at: u64) -> Result<()> {
 }
 
 /// The first bytes: the length of the first part, and its type.
-pub(crate) const MAGIC: [u8; 16] =
-    [0x30, 0, 0, 0, 0, 0, 0, 0, 0xf9, 0x9f, 0x12, 0x7b, 0x9c, 0x4d, 0x82, 0x96];
+const MAGIC: [u8; 16] = [0x30, 0, 0, 0, 0, 0, 0, 0, 0xf9, 0x9f, 0x12, 0x7b, 0x9c, 0x4d, 0x82, 0x96];
 
 const HEADER_SIZE: u64 = 48;
 const TABLE_TYPE: u64 = 0xe75b_9e11_2f17_417d;

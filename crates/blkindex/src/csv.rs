@@ -4,14 +4,24 @@ use std::io::Write;
 
 use blkmap::{Map, Result};
 
-use crate::pieces::{Form, Line, Piece};
+use crate::codec::{Codec, Sink, boxed};
+use crate::pieces::{self, Form, Line, Piece};
 use crate::text::{digest, number, shown};
 use crate::walk::{Hex, Kind, walk};
 
-pub(crate) const FORM: Form = Form { head: Some(HEAD), has_summary: false, parse };
+pub(crate) const CODEC: Codec = Codec {
+    name: "csv",
+    noun: "a list of digests",
+    suffix: None,
+    is_start: |head| head.starts_with(HEAD),
+    open: |file, options| pieces::open(file, FORM, options).map(boxed),
+    write: Some(write),
+};
+
+const FORM: Form = Form { head: Some(HEAD), has_summary: false, parse };
 
 /// The first line.
-pub(crate) const HEAD: &[u8] = b"block,offset,length,kind,digest";
+const HEAD: &[u8] = b"block,offset,length,kind,digest";
 
 fn parse(line: &[u8]) -> std::result::Result<Line, String> {
     let columns: Vec<&[u8]> = line.split(|byte| *byte == b',').take(6).collect();
@@ -28,7 +38,7 @@ fn parse(line: &[u8]) -> std::result::Result<Line, String> {
     Ok(Line::Piece(Piece { block, offset, length, kind }))
 }
 
-pub(crate) fn write(map: &Map, output: &mut impl Write) -> Result<()> {
+fn write(map: &Map, output: &mut Sink<'_>) -> Result<()> {
     output.write_all(HEAD)?;
     writeln!(output)?;
     walk(map, |piece| {

@@ -7,7 +7,8 @@ use std::io::{BufWriter, Write};
 
 use blkmap::{Error, Map, Result};
 
-use crate::{Format, bmap, caibx, csv, fidx, json, lines, raw};
+use crate::Format;
+use crate::codec::Sink;
 
 /// Writes `map` in another format.
 ///
@@ -15,21 +16,12 @@ use crate::{Format, bmap, caibx, csv, fidx, json, lines, raw};
 ///
 /// Fails if `output` fails, if the map cannot be read or is damaged, or if the format does not have what the map
 /// holds or is not [written](Format::is_written). An error of the last kind comes before anything is written.
-pub fn export(map: &Map, format: Format, output: impl Write) -> Result<()> {
-    let mut output = BufWriter::with_capacity(BUFFER, output);
-    match format {
-        Format::Lines => lines::write(map, &mut output)?,
-        Format::Csv => csv::write(map, &mut output)?,
-        Format::Json => json::write(map, &mut output)?,
-        Format::Bmap => bmap::write(map, &mut output)?,
-        Format::Fidx => fidx::write(map, &mut output)?,
-        Format::Caibx => caibx::write(map, &mut output)?,
-        Format::Raw => raw::write(map, &mut output)?,
-        Format::S3 => {
-            let reason = format!("cannot be written as {}", format.noun());
-            return Err(Error::Unsupported(reason));
-        }
-    }
+pub fn export(map: &Map, format: Format, mut output: impl Write) -> Result<()> {
+    let Some(write) = format.codec().write else {
+        return Err(Error::Unsupported(format!("cannot be written as {}", format.noun())));
+    };
+    let mut output: Sink<'_> = BufWriter::with_capacity(BUFFER, &mut output);
+    write(map, &mut output)?;
     Ok(output.flush()?)
 }
 

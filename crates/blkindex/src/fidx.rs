@@ -19,9 +19,19 @@ use blkhash::{Algorithm, Digester};
 use blkmap::{Error, Map, ReadAt, Result};
 
 use crate::bytes::{each_part, u64_at};
+use crate::codec::{Codec, Sink, boxed};
 use crate::digests;
 use crate::shape::{Shape, block_size};
 use crate::target::{Blocks, Target};
+
+pub(crate) const CODEC: Codec = Codec {
+    name: "fidx",
+    noun: "a .fidx index",
+    suffix: Some(".fidx"),
+    is_start: |head| head.starts_with(&MAGIC),
+    open: |file, _| open(file).map(boxed),
+    write: Some(write),
+};
 
 pub(crate) struct Fidx<'a> {
     file: &'a dyn ReadAt,
@@ -30,7 +40,7 @@ pub(crate) struct Fidx<'a> {
 }
 
 /// Reads the header, and checks it and the length of the file.
-pub(crate) fn open(file: &dyn ReadAt) -> Result<(Shape, Fidx<'_>)> {
+fn open(file: &dyn ReadAt) -> Result<(Shape, Fidx<'_>)> {
     let length = file.length()?;
     if length < HEADER as u64 {
         return Err(Error::damaged(length, "the header is cut"));
@@ -70,7 +80,7 @@ impl Blocks for Fidx<'_> {
 }
 
 /// Writes the index. The header has a digest of all digests, so the map is walked twice.
-pub(crate) fn write(map: &Map, output: &mut impl Write) -> Result<()> {
+fn write(map: &Map, output: &mut Sink<'_>) -> Result<()> {
     let (parameters, commit) = (map.header(), map.commit());
     digests::check(map, "Proxmox")?;
     if parameters.algorithm != Algorithm::Sha256 {
@@ -106,7 +116,7 @@ fn uuid(id: &[u8; 32]) -> [u8; 16] {
 }
 
 /// The first bytes.
-pub(crate) const MAGIC: [u8; 8] = [0x2f, 0x7f, 0x41, 0xed, 0x91, 0xfd, 0x0f, 0xcd];
+const MAGIC: [u8; 8] = [0x2f, 0x7f, 0x41, 0xed, 0x91, 0xfd, 0x0f, 0xcd];
 
 /// Length of the header, and offsets in it.
 const HEADER: usize = 4096;

@@ -5,72 +5,68 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::str::FromStr;
 
-/// A format of indexes of blocks. Each is read, and [`export`](crate::export()) writes all but one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Format {
+use crate::codec::Codec;
+
+/// Defines [`Format`]. A row has the variant and the module of the format.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $format:ident: $module:ident;)*) => {
+        /// A format of indexes of blocks. Each is read, and [`export`](crate::export()) writes all but one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Format {
+            $($(#[$doc])* $format,)*
+        }
+
+        impl Format {
+            /// All formats.
+            pub const ALL: &[Self] = &[$(Self::$format,)*];
+
+            pub(crate) const fn codec(self) -> &'static Codec {
+                match self {
+                    $(Self::$format => &crate::$module::CODEC,)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
     /// `OFFSET LENGTH DIGEST`, one line for each block with data. A run of zeros has `zero` instead of a digest,
     /// a run of unknown blocks `unknown`. Digests that are read may be in base64.
-    Lines,
+    Lines: lines;
     /// A table with the columns `block,offset,length,kind,digest`. A run of zeros or of unknown blocks is one row.
-    Csv,
+    Csv: csv;
     /// An object on each line for a block with data, a run of zeros or a run of unknown blocks, and a summary on
     /// the last one.
-    Json,
+    Json: json;
     /// The block map of bmaptool, version 2.0, with a range for each block with data.
-    Bmap,
+    Bmap: bmap;
     /// The fixed index of a Proxmox backup, with chunks of the block size. One that is written has no time, and its UUID
     /// depends on the content.
-    Fidx,
+    Fidx: fidx;
     /// The index of a file in the chunk store of casync, with chunks of the block size.
-    Caibx,
+    Caibx: caibx;
     /// The parts of an object of S3, as `GetObjectAttributes` returns them in JSON. It is read only.
-    S3,
+    S3: s3;
     /// The digests of all blocks, one after the other. For sha256 and blocks of 4096 bytes, this is the block hash index
     /// of RAUC.
-    Raw,
+    Raw: raw;
 }
 
 impl Format {
-    /// All formats.
-    pub const ALL: &[Self] = &[
-        Self::Lines,
-        Self::Csv,
-        Self::Json,
-        Self::Bmap,
-        Self::Fidx,
-        Self::Caibx,
-        Self::S3,
-        Self::Raw,
-    ];
-
-    /// Returns the name, a noun, the suffix of files, and whether maps are written in the format.
-    const fn row(self) -> (&'static str, &'static str, Option<&'static str>, bool) {
-        match self {
-            Self::Lines => ("lines", "a list of digests", None, true),
-            Self::Csv => ("csv", "a list of digests", None, true),
-            Self::Json => ("json", "a list of digests", None, true),
-            Self::Bmap => ("bmap", "a bmap", Some(".bmap"), true),
-            Self::Fidx => ("fidx", "a .fidx index", Some(".fidx"), true),
-            Self::Caibx => ("caibx", "a .caibx index", Some(".caibx"), true),
-            Self::S3 => ("s3", "a list of parts of S3", None, false),
-            Self::Raw => ("raw", "a block hash index", Some(".block-hash-index"), true),
-        }
-    }
-
     /// Returns the name, which [`FromStr`] takes.
     pub const fn name(self) -> &'static str {
-        self.row().0
+        self.codec().name
     }
 
     /// Returns a noun for messages, such as `a .fidx index`.
     pub const fn noun(self) -> &'static str {
-        self.row().1
+        self.codec().noun
     }
 
     /// Returns whether [`export`](crate::export()) writes the format.
     pub const fn is_written(self) -> bool {
-        self.row().3
+        self.codec().write.is_some()
     }
 
     /// Returns the format of this name that [`export`](crate::export()) writes.
@@ -104,7 +100,7 @@ impl Format {
 
     /// Returns a name without the suffix of this format, if it has that.
     pub(crate) fn name_without_suffix(self, name: &OsStr) -> Option<&OsStr> {
-        name.as_bytes().strip_suffix(self.row().2?.as_bytes()).map(OsStr::from_bytes)
+        name.as_bytes().strip_suffix(self.codec().suffix?.as_bytes()).map(OsStr::from_bytes)
     }
 }
 

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 
 use blkmap::{Commit, Error, Header, MAGIC, Output, ReadAt, Result, Writer};
 
-use crate::shape::Shape;
+use crate::format::Format;
+use crate::shape::{Options, Shape};
 use crate::target::{Blocks, Take, Target};
-use crate::{Format, Options, bmap, caibx, csv, fidx, json, lines, pieces, raw, s3};
 
 /// An index of blocks in a format of another program.
 pub struct Index<'a> {
@@ -16,29 +16,25 @@ pub struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    /// Opens an index and reads what it says about its image. The format is that of `options`, or else shows in the first
+    /// Opens an index and reads what it says about its image. The format is the one that is given, or else shows in the first
     /// bytes or, for [`Format::Raw`], in `name`.
     ///
     /// # Errors
     ///
     /// Fails with [`Error::Magic`] if it has no known format. Fails if it cannot be read, is damaged or no map can have its
     /// blocks.
-    pub fn open(file: &'a dyn ReadAt, name: &OsStr, options: &Options) -> Result<Self> {
-        let format = match options.format {
+    pub fn open(
+        file: &'a dyn ReadAt,
+        name: &OsStr,
+        format: Option<Format>,
+        options: &Options,
+    ) -> Result<Self> {
+        let format = match format {
             Some(format) => format,
             None => Format::recognise(file, name)?.ok_or(Error::Magic)?,
         };
-        let (shape, blocks): (_, Box<dyn Blocks + 'a>) = match format {
-            Format::Fidx => boxed(fidx::open(file)?),
-            Format::Caibx => boxed(caibx::open(file)?),
-            Format::Bmap => boxed(bmap::open(file)?),
-            Format::S3 => boxed(s3::open(file, options)?),
-            Format::Lines => boxed(pieces::open(file, lines::FORM, options)?),
-            Format::Csv => boxed(pieces::open(file, csv::FORM, options)?),
-            Format::Json => boxed(pieces::open(file, json::FORM, options)?),
-            Format::Raw => boxed(raw::open(file, options)?),
-        };
-        options.check(format, &shape)?;
+        let (shape, blocks) = (format.codec().open)(file, options)?;
+        options.check(format.noun(), &shape)?;
         Ok(Self { format, shape, blocks })
     }
 
@@ -102,17 +98,13 @@ impl Format {
     pub fn recognise(file: &dyn ReadAt, name: &OsStr) -> Result<Option<Self>> {
         let mut head = vec![0; file.length()?.min(HEAD) as usize];
         file.read_exact_at(&mut head, 0)?;
-        Ok(match () {
-            () if head.starts_with(&MAGIC) => None,
-            () if head.starts_with(&fidx::MAGIC) => Some(Self::Fidx),
-            () if head.starts_with(&caibx::MAGIC) => Some(Self::Caibx),
-            () if bmap::is_start(&head) => Some(Self::Bmap),
-            () if head.starts_with(csv::HEAD) => Some(Self::Csv),
-            () if head.starts_with(json::START) => Some(Self::Json),
-            () if s3::is_start(&head) => Some(Self::S3),
-            () if lines::is_start(&head) => Some(Self::Lines),
-            () => Some(Self::Raw).filter(|raw| raw.name_without_suffix(name).is_some()),
-        })
+        if head.starts_with(&MAGIC) {
+            return Ok(None);
+        }
+        let found = Self::ALL.iter().copied().find(|it| (it.codec().is_start)(&head));
+        // Only a name shows that digests alone are an index.
+        let raw = || Some(Self::Raw).filter(|raw| raw.name_without_suffix(name).is_some());
+        Ok(found.or_else(raw))
     }
 }
 
@@ -124,10 +116,6 @@ impl std::fmt::Debug for Index<'_> {
             .field("shape", shape)
             .finish_non_exhaustive()
     }
-}
-
-fn boxed<'a>(opened: (Shape, impl Blocks + 'a)) -> (Shape, Box<dyn Blocks + 'a>) {
-    (opened.0, Box::new(opened.1))
 }
 
 /// Length of the head in bytes. A text shows in its first line.

@@ -6,15 +6,25 @@ use blkhash::{Algorithm, BlockSize, Salt};
 use blkmap::Map;
 use serde::Deserialize;
 
-use crate::pieces::{Form, Line, Piece};
+use crate::codec::{Codec, Sink, boxed};
+use crate::pieces::{self, Form, Line, Piece};
 use crate::shape::Shape;
 use crate::text;
 use crate::walk::{self, Hex, Kind, walk};
 
-pub(crate) const FORM: Form = Form { head: None, has_summary: true, parse };
+pub(crate) const CODEC: Codec = Codec {
+    name: "json",
+    noun: "a list of digests",
+    suffix: None,
+    is_start: |head| head.starts_with(START),
+    open: |file, options| pieces::open(file, FORM, options).map(boxed),
+    write: Some(write),
+};
+
+const FORM: Form = Form { head: None, has_summary: true, parse };
 
 /// The first bytes.
-pub(crate) const START: &[u8] = br#"{"type":""#;
+const START: &[u8] = br#"{"type":""#;
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -69,7 +79,7 @@ fn summary(
 }
 
 /// Writes the objects. No string needs escapes.
-pub(crate) fn write(map: &Map, output: &mut impl Write) -> blkmap::Result<()> {
+fn write(map: &Map, output: &mut Sink<'_>) -> blkmap::Result<()> {
     let counts = walk(map, |piece| {
         let walk::Piece { block, blocks, offset, length, kind } = piece;
         let name = match kind {

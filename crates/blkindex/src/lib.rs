@@ -2,7 +2,8 @@
 //!
 //! [`Index::open`] recognises an index and reads its parameters. [`Index::write`] passes its digests to a
 //! [`blkmap::Writer`]. [`open`] makes a map in a temporary file, so that an index is read wherever a map is. [`export`]
-//! writes a map in a format. [`Format`] has a row for each format, whose file both reads and writes it.
+//! writes a map in a format. [`Format`] has a row for each format, whose file has its `Codec`: how it is
+//! recognised, read and written.
 //!
 //! An index may come from an untrusted source. It is read in order and not kept, and nothing is allocated for a number in it.
 
@@ -11,6 +12,7 @@
 mod bmap;
 mod bytes;
 mod caibx;
+mod codec;
 mod csv;
 mod digests;
 mod export;

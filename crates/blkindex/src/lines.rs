@@ -4,11 +4,21 @@ use std::io::Write;
 
 use blkmap::{Map, Result};
 
-use crate::pieces::{Form, Line, Piece};
+use crate::codec::{Codec, Sink, boxed};
+use crate::pieces::{self, Form, Line, Piece};
 use crate::text::{digest, number, shown};
 use crate::walk::{Hex, Kind, walk};
 
-pub(crate) const FORM: Form = Form { head: None, has_summary: false, parse };
+pub(crate) const CODEC: Codec = Codec {
+    name: "lines",
+    noun: "a list of digests",
+    suffix: None,
+    is_start,
+    open: |file, options| pieces::open(file, FORM, options).map(boxed),
+    write: Some(write),
+};
+
+const FORM: Form = Form { head: None, has_summary: false, parse };
 
 fn parse(line: &[u8]) -> std::result::Result<Line, String> {
     let mut columns = line.split(u8::is_ascii_whitespace).filter(|column| !column.is_empty());
@@ -27,12 +37,12 @@ fn parse(line: &[u8]) -> std::result::Result<Line, String> {
 }
 
 /// Returns whether a text begins with such a line.
-pub(crate) fn is_start(head: &[u8]) -> bool {
+fn is_start(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     parse(line).is_ok()
 }
 
-pub(crate) fn write(map: &Map, output: &mut impl Write) -> Result<()> {
+fn write(map: &Map, output: &mut Sink<'_>) -> Result<()> {
     walk(map, |piece| {
         write!(output, "{} {} ", piece.offset, piece.length)?;
         match piece.kind {

@@ -32,8 +32,7 @@ pub fn open(file: impl ReadAt + 'static, name: &OsStr) -> Result<Opened> {
     let Some(format) = Format::recognise(&file, name)? else {
         return Ok(Opened { map: Map::open(file)?, format: None, left_out: 0 });
     };
-    let options = Options { format: Some(format), ..Options::default() };
-    let index = Index::open(&file, name, &options)?;
+    let index = Index::open(&file, name, Some(format), &Options::default())?;
     let info = format!(r#"{{"made":{{"import":"{format}"}}}}"#);
     let writer = Writer::new(Spool::new(), index.header()?, index.image_size())?;
     let writer = writer.checkpoint_every(NEVER, info.clone());

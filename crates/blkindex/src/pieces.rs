@@ -190,8 +190,10 @@ impl<'a> Lines<'a> {
         if let Some(head) = form.head {
             lines.tokens.next(b'\n', &mut lines.line)?;
             if without_end(&lines.line) != head {
-                let head = String::from_utf8_lossy(head);
-                return Err(Error::damaged(0, format!("does not begin with {head}")));
+                return Err(Error::damaged(
+                    0,
+                    format!("does not begin with {}", head.escape_ascii()),
+                ));
             }
         }
         Ok(lines)

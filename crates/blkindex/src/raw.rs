@@ -2,15 +2,23 @@
 //!
 //! The block hash index of RAUC has the SHA-256 of each 4096 bytes of an image, which is a multiple of them.
 
-use std::io::Write;
-
 use blkhash::{Algorithm, BlockSize};
 use blkmap::{Error, Map, ReadAt, Result};
 
 use crate::bytes::each_part;
+use crate::codec::{Codec, Sink, boxed};
 use crate::digests;
 use crate::shape::{Options, Shape};
 use crate::target::{Blocks, Target};
+
+pub(crate) const CODEC: Codec = Codec {
+    name: "raw",
+    noun: "a block hash index",
+    suffix: Some(".block-hash-index"),
+    is_start: |_| false,
+    open: |file, options| open(file, options).map(boxed),
+    write: Some(write),
+};
 
 pub(crate) struct Raw<'a> {
     file: &'a dyn ReadAt,
@@ -19,7 +27,7 @@ pub(crate) struct Raw<'a> {
 }
 
 /// Checks that the length of the file is that of the digests of the image.
-pub(crate) fn open<'a>(file: &'a dyn ReadAt, options: &Options) -> Result<(Shape, Raw<'a>)> {
+fn open<'a>(file: &'a dyn ReadAt, options: &Options) -> Result<(Shape, Raw<'a>)> {
     let algorithm = options.algorithm.unwrap_or(Algorithm::Sha256);
     let block_size = options.block_size.unwrap_or(BlockSize::PAGE);
     let (end, digest_size) = (file.length()?, algorithm.digest_size());
@@ -44,7 +52,7 @@ impl Blocks for Raw<'_> {
     }
 }
 
-pub(crate) fn write(map: &Map, output: &mut impl Write) -> Result<()> {
+fn write(map: &Map, output: &mut Sink<'_>) -> Result<()> {
     digests::check(map, "a list of digests")?;
     digests::write(map, output)
 }

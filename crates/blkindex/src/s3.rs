@@ -8,9 +8,19 @@ use blkmap::{Error, ReadAt, Result};
 use data_encoding::BASE64;
 use serde::Deserialize;
 
+use crate::codec::{Codec, boxed};
 use crate::shape::{Options, Shape};
 use crate::target::{Blocks, Target};
 use crate::text::shown;
+
+pub(crate) const CODEC: Codec = Codec {
+    name: "s3",
+    noun: "a list of parts of S3",
+    suffix: None,
+    is_start,
+    open: |file, options| open(file, options).map(boxed),
+    write: None,
+};
 
 /// The digests of the parts, one after the other.
 pub(crate) struct S3(Vec<u8>);
@@ -74,7 +84,7 @@ impl Checksums {
 }
 
 /// Reads all of the answer.
-pub(crate) fn open(file: &dyn ReadAt, options: &Options) -> Result<(Shape, S3)> {
+fn open(file: &dyn ReadAt, options: &Options) -> Result<(Shape, S3)> {
     let pages = read(file)?;
     let parts: Vec<&Part> = pages
         .iter()
@@ -126,7 +136,7 @@ pub(crate) fn open(file: &dyn ReadAt, options: &Options) -> Result<(Shape, S3)> 
 }
 
 /// Returns whether a text begins like an answer.
-pub(crate) fn is_start(head: &[u8]) -> bool {
+fn is_start(head: &[u8]) -> bool {
     let head = head.trim_ascii_start();
     let has = |name: &[u8]| head.windows(name.len()).any(|window| window == name);
     head.starts_with(b"{") && (has(b"\"ObjectParts\"") || has(b"\"ObjectSize\""))

@@ -3,14 +3,10 @@
 use blkhash::{Algorithm, BlockSize, Salt};
 use blkmap::{Error, Header, Result};
 
-use crate::Format;
-
 /// What the caller says about an index.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// The format, if it does not show.
-    pub format: Option<Format>,
     /// The digest, if the index does not name it. By default that of digests of 32 bytes is sha256.
     pub algorithm: Option<Algorithm>,
     /// The size of a block, if the index does not have it.
@@ -21,9 +17,9 @@ pub struct Options {
 
 impl Options {
     /// Fails if the options contradict the index.
-    pub(crate) fn check(&self, format: Format, shape: &Shape) -> Result<()> {
+    pub(crate) fn check(&self, noun: &str, shape: &Shape) -> Result<()> {
         let contradicts = |what: &str, own: String| {
-            Err(Error::Unsupported(format!("is {} with {what} {own}", format.noun())))
+            Err(Error::Unsupported(format!("is {noun} with {what} {own}")))
         };
         if self.algorithm.is_some_and(|it| it != shape.algorithm) {
             return contradicts("the digest", shape.algorithm.to_string());

@@ -232,36 +232,20 @@ pub unsafe extern "C" fn blksum_image_extent(
     unsafe {
         run(error, -1, || {
             let image = handle::value(image)?;
-            let found = longest(image.content(), offset);
+            let source = image.content();
+            let found = blkimage::longest_extent(source, offset, source.size());
             let Some(found) = found.map_err(|error| Failure::of_image(&error))? else {
                 return Ok(0);
             };
+            let kind = match found.kind {
+                ExtentKind::Data => 0,
+                ExtentKind::Zero => 1,
+            };
+            let found = Extent { offset, length: found.length, kind, reserved: 0 };
             put(extent, found, "extent")?;
             Ok(1)
         })
     }
-}
-
-/// Returns the extent at `start`, or `None` at the end.
-fn longest(source: &dyn Source, start: u64) -> blkimage::Result<Option<Extent>> {
-    let end = source.size();
-    if start >= end {
-        return Ok(None);
-    }
-    let first = source.extent(start, end - start)?;
-    let mut next = first.end();
-    while next < end {
-        // An error belongs to the next extent and is found again there.
-        match source.extent(next, end - next) {
-            Ok(extent) if extent.kind == first.kind => next = extent.end(),
-            _ => break,
-        }
-    }
-    let kind = match first.kind {
-        ExtentKind::Data => 0,
-        ExtentKind::Zero => 1,
-    };
-    Ok(Some(Extent { offset: start, length: next - start, kind, reserved: 0 }))
 }
 
 /// `blksum_image_read()`.

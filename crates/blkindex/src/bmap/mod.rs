@@ -2,20 +2,19 @@
 //!
 //! The file has its own checksum, the digest of the file with zeros instead of the digits.
 
+mod names;
 mod read;
 mod write;
 
-use blkhash::Algorithm;
+use self::read::{is_start, open};
+use self::write::write;
+use crate::codec::{Codec, boxed};
 
-pub(crate) use read::{is_start, open};
-pub(crate) use write::write;
-
-/// The digests that bmaptool knows, and their names in it.
-const DIGESTS: [(Algorithm, &str); 6] = [
-    (Algorithm::Sha256, "sha256"),
-    (Algorithm::Sha512, "sha512"),
-    (Algorithm::Sha384, "sha384"),
-    (Algorithm::Sha224, "sha224"),
-    (Algorithm::Sha1, "sha1"),
-    (Algorithm::Md5, "md5"),
-];
+pub(crate) const CODEC: Codec = Codec {
+    name: "bmap",
+    noun: "a bmap",
+    suffix: Some(".bmap"),
+    is_start,
+    open: |file, _| open(file).map(boxed),
+    write: Some(write),
+};

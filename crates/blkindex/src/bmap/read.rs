@@ -13,7 +13,7 @@ use quick_xml::Error::{Encoding, Io, Syntax};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use super::DIGESTS;
+use super::names::DIGESTS;
 use crate::bytes::each_part;
 use crate::shape::{Shape, block_size};
 use crate::target::{Blocks, Target};
@@ -39,13 +39,13 @@ struct Head {
 }
 
 /// Reads what comes before the ranges.
-pub(crate) fn open(file: &dyn ReadAt) -> Result<(Shape, Bmap<'_>)> {
+pub(super) fn open(file: &dyn ReadAt) -> Result<(Shape, Bmap<'_>)> {
     let head = read_head(file)?;
     Ok((head.shape, Bmap { file, head }))
 }
 
 /// Returns whether a text begins like this file.
-pub(crate) fn is_start(head: &[u8]) -> bool {
+pub(super) fn is_start(head: &[u8]) -> bool {
     let head = head.trim_ascii_start();
     let has_root = head.windows(ROOT.len()).any(|window| window == ROOT);
     head.starts_with(ROOT) || (head.starts_with(b"<?xml") && has_root)

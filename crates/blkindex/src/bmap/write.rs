@@ -11,11 +11,12 @@ use std::io::{self, Write};
 use blkhash::{Digester, State};
 use blkmap::{Error, Map, Result};
 
-use super::DIGESTS;
+use super::names::DIGESTS;
+use crate::codec::Sink;
 use crate::digests;
 use crate::walk::{Hex, Kind, walk};
 
-pub(crate) fn write(map: &Map, output: &mut impl Write) -> Result<()> {
+pub(super) fn write(map: &Map, output: &mut Sink<'_>) -> Result<()> {
     digests::check(map, "bmaptool")?;
     if map.commit().blocks() == 0 {
         return Err(Error::Unsupported("is of an empty image, which bmaptool refuses".into()));

@@ -51,9 +51,7 @@ pub fn check_index(bytes: &[u8]) -> usize {
 }
 
 fn check_format(file: &Vec<u8>, format: Option<Format>) -> bool {
-    let mut options = Options::default();
-    options.format = format;
-    let map = match import(file, &options) {
+    let map = match import(file, format, &Options::default()) {
         Ok(map) => map,
         Err(error) => {
             let message = error.to_string();
@@ -78,17 +76,20 @@ fn check_format(file: &Vec<u8>, format: Option<Format>) -> bool {
     let text = lines(&map);
     if left_out == 0 && map.header().salt.is_empty() && map.commit().image_size() > 0 {
         let mut options = Options::default();
-        options.format = Some(Format::Lines);
         options.algorithm = Some(map.header().algorithm);
         options.block_size = Some(map.header().block_size);
-        let (again, ..) = import(&text, &options).unwrap();
+        let (again, ..) = import(&text, Some(Format::Lines), &options).unwrap();
         assert_eq!(String::from_utf8(lines(&again)), String::from_utf8(text));
     }
     true
 }
 
-fn import(file: &Vec<u8>, options: &Options) -> blkmap::Result<(Map, Format, u64)> {
-    let index = Index::open(file, OsStr::new("index"), options)?;
+fn import(
+    file: &Vec<u8>,
+    format: Option<Format>,
+    options: &Options,
+) -> blkmap::Result<(Map, Format, u64)> {
+    let index = Index::open(file, OsStr::new("index"), format, options)?;
     let format = index.format();
     let writer = Writer::new(Vec::new(), index.header()?, index.image_size())?;
     let (bytes, _, left_out) = index.write(writer, "{}")?;

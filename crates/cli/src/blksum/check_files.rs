@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use blkhash::Algorithm;
-use blkimage::{OpenOptions, is_container, member_name};
+use blkimage::{FileKind, OpenOptions, is_container, member_name};
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use blksum::{Encoding, Tag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -188,7 +188,8 @@ fn manifest(path: &Path) -> io::Result<Vec<u8>> {
     let options = OpenOptions::new().force_share(true);
     // Lines in a file of this name would be of files beside it, not of members.
     let Some(container) = options.open_container(path).map_err(other)? else {
-        return Err(io::Error::other("is named as an appliance (.ova), and is not a tar archive"));
+        let kind = FileKind::of_name(path).map_or("a container".to_owned(), ToString::to_string);
+        return Err(io::Error::other(format!("is named as {kind}, and is none")));
     };
     let manifest = container.manifest().map_err(other)?;
     let mut parser = Parser::new(UNUSED);

@@ -309,97 +309,97 @@ impl Args {
         Ok(all)
     }
 
-    /// Refuses invalid combinations. Those that sha256sum also refuses have its order and wording.
+    /// Refuses invalid combinations, and options that have no effect together with the others, instead of ignoring them. Those
+    /// that sha256sum also refuses have its order and wording, and the first one counts.
     fn check_combination(&self, text_after_tag: bool) -> Result<(), String> {
-        if self.tag && text_after_tag {
-            return Err("--tag does not support --text mode".into());
-        }
-        if self.check {
-            if self.zero {
-                return Err("the --zero option is not supported when verifying checksums".into());
-            }
-            if self.tag {
-                return Err("the --tag option is meaningless when verifying checksums".into());
-            }
-            if self.binary || self.text {
-                let what = "the --binary and --text options are";
-                return Err(format!("{what} meaningless when verifying checksums"));
-            }
-            if self.map.is_some() {
-                return Err("the --map option is meaningless when verifying checksums".into());
-            }
-            if self.recursive {
-                return Err("the --recursive option is meaningless when verifying checksums".into());
-            }
-        } else {
-            let only_for_check = [
-                (self.ignore_missing, "--ignore-missing"),
-                (self.status && !self.expects(), "--status"),
-                (self.strict_construction, "--strict-construction"),
-                (self.warn, "--warn"),
-                (self.strict, "--strict"),
-                (self.allow_uri, "--allow-uri"),
-            ];
-            if let Some((_, option)) = only_for_check.iter().find(|(is_given, _)| *is_given) {
-                let meaningful = match self.expects() {
-                    true => "option is meaningful only with --check",
-                    false => "option is meaningful only when verifying checksums",
-                };
-                return Err(format!("the {option} {meaningful}"));
-            }
-        }
-        if !self.recursive {
-            let only_recursive = [(&self.include, "--include"), (&self.exclude, "--exclude")];
-            if let Some((_, option)) = only_recursive.iter().find(|(globs, _)| !globs.is_empty()) {
-                return Err(format!("the {option} option is meaningful only with --recursive"));
-            }
-        }
-        if let (false, Some(name)) = (self.files0_from.is_empty(), self.names.first()) {
-            let name = quote::name(name.as_bytes());
-            return Err(format!("{name}: --files0-from takes no other names of images"));
-        }
+        let (check, hash) = (self.check, !self.check);
+        let expects = self.expects();
+        let only = match expects {
+            true => "option is meaningful only with --check",
+            false => "option is meaningful only when verifying checksums",
+        };
         let format = self.opening.format_name();
-        if self.bytes && format != RAW && format != FormatName::default() {
-            return Err(format!("--bytes cannot be used with --format {format}: {BYTES}"));
-        }
-        let is_linear = |construction: &Construction| *construction == Construction::Linear;
-        if let (true, Some(other)) = (self.bytes, self.construction.filter(|it| !is_linear(it))) {
-            return Err(format!("--bytes cannot be used with --construction {other}: {BYTES}"));
-        }
-        if self.bytes && self.digest.iter().any(|name| name.construction.is_some()) {
-            return Err("--bytes and a construction after --digest are mutually exclusive".into());
-        }
-        self.check_meaning()?;
-        if self.json && self.tag {
-            return Err("--json and --tag are mutually exclusive".into());
-        }
-        Ok(())
-    }
-
-    /// Refuses options that have no effect together with the others, instead of ignoring them.
-    fn check_meaning(&self) -> Result<(), String> {
+        let is_other_format = format != RAW && format != FormatName::default();
+        let other = self.construction.filter(|it| *it != Construction::Linear);
         let is_linear = |name: &DigestName| {
             let construction = name.construction.or(self.construction);
             construction.is_some_and(|construction| !construction.has_blocks())
         };
-        if self.block_size.is_some() && self.digests().iter().all(is_linear) {
-            return Err(
-                "the --block-size option is meaningless with linear, which has no blocks".into()
-            );
-        }
+        let uses_tls = self.opening.open.nbd.tls_certificates.is_some();
         let is_tls = |name: &OsString| name.as_bytes().to_ascii_lowercase().starts_with(b"nbds");
-        // The names in check files and lists are not known yet.
-        let knows_names = !self.check && self.files0_from.is_empty();
-        if self.opening.open.nbd.tls_certificates.is_some()
-            && knows_names
-            && !self.names.iter().any(is_tls)
-        {
-            return Err("the --tls-certificates option is meaningful only for nbds:// URIs".into());
-        }
-        if self.opening.open.nbd.tls_certificates.is_some() && self.check && !self.allow_uri {
-            return Err("the --tls-certificates option is meaningful only with --allow-uri".into());
-        }
-        Ok(())
+        let is_listed = !self.files0_from.is_empty();
+        let name = self.names.first().filter(|_| is_listed);
+        let name = name.map(|name| quote::name(name.as_bytes())).unwrap_or_default();
+        // Whether it is refused, and why.
+        let refused = [
+            (self.tag && text_after_tag, format_args!("--tag does not support --text mode")),
+            (check && self.zero, format_args!("the --zero option is not supported {VERIFYING}")),
+            (check && self.tag, format_args!("the --tag option is meaningless {VERIFYING}")),
+            (
+                check && (self.binary || self.text),
+                format_args!("the --binary and --text options are meaningless {VERIFYING}"),
+            ),
+            (
+                check && self.map.is_some(),
+                format_args!("the --map option is meaningless {VERIFYING}"),
+            ),
+            (
+                check && self.recursive,
+                format_args!("the --recursive option is meaningless {VERIFYING}"),
+            ),
+            (hash && self.ignore_missing, format_args!("the --ignore-missing {only}")),
+            (hash && self.status && !expects, format_args!("the --status {only}")),
+            (hash && self.strict_construction, format_args!("the --strict-construction {only}")),
+            (hash && self.warn, format_args!("the --warn {only}")),
+            (hash && self.strict, format_args!("the --strict {only}")),
+            (hash && self.allow_uri, format_args!("the --allow-uri {only}")),
+            (
+                !self.recursive && !self.include.is_empty(),
+                format_args!("the --include option is meaningful only with --recursive"),
+            ),
+            (
+                !self.recursive && !self.exclude.is_empty(),
+                format_args!("the --exclude option is meaningful only with --recursive"),
+            ),
+            (
+                is_listed && !self.names.is_empty(),
+                format_args!("{name}: --files0-from takes no other names of images"),
+            ),
+            (
+                self.bytes && is_other_format,
+                format_args!("--bytes cannot be used with --format {format}: {BYTES}"),
+            ),
+            (
+                self.bytes && other.is_some(),
+                format_args!(
+                    "--bytes cannot be used with --construction {}: {BYTES}",
+                    other.unwrap_or_default()
+                ),
+            ),
+            (
+                self.bytes && self.digest.iter().any(|name| name.construction.is_some()),
+                format_args!("--bytes and a construction after --digest are mutually exclusive"),
+            ),
+            (
+                self.block_size.is_some() && self.digests().iter().all(is_linear),
+                format_args!(
+                    "the --block-size option is meaningless with linear, which has no blocks"
+                ),
+            ),
+            (
+                // The names in check files and lists are not known yet.
+                uses_tls && hash && !is_listed && !self.names.iter().any(is_tls),
+                format_args!("the --tls-certificates option is meaningful only for nbds:// URIs"),
+            ),
+            (
+                uses_tls && check && !self.allow_uri,
+                format_args!("the --tls-certificates option is meaningful only with --allow-uri"),
+            ),
+            (self.json && self.tag, format_args!("--json and --tag are mutually exclusive")),
+        ]
+        .into_iter()
+        .find_map(|(is_refused, reason)| is_refused.then(|| reason.to_string()));
+        refused.map_or(Ok(()), Err)
     }
 
     fn filter(&self) -> Result<Option<Filter>, String> {
@@ -545,5 +545,7 @@ impl Args {
 
 /// The bytes of a file as they are.
 const RAW: FormatName = FormatName { format: Some(Format::Raw), compression: None };
+
+const VERIFYING: &str = "when verifying checksums";
 
 const BYTES: &str = "--bytes is the same as --format raw --construction linear";

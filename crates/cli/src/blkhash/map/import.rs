@@ -53,11 +53,11 @@ struct Job<'a> {
 impl Job<'_> {
     fn open(&self) -> Result<Index<'_>, Error> {
         let mut options = Options::default();
-        options.format = self.args.from;
         options.algorithm = self.args.digest;
         options.block_size = self.args.block_size;
         options.image_size = self.args.size;
-        Index::open(self.file, &self.args.file, &options).map_err(|error| match error {
+        let opened = Index::open(self.file, &self.args.file, self.args.from, &options);
+        opened.map_err(|error| match error {
             Error::Magic => Error::Unsupported(UNKNOWN.into()),
             error => error,
         })

@@ -312,6 +312,7 @@ record-programs: ## Build what `make record` runs, in TARGET_DIR/record/programs
 	install $(TARGET_DIR)/release/blksum $(TARGET_DIR)/release/blkhash $(RECORD)/programs
 	$(CC) -O2 -o $(RECORD)/programs/blkhash-cases crates/capi/bench/cases.c -Icrates/capi/include \
 		$(TARGET_DIR)/capi/libblkhash_capi.a -lpthread -ldl -lm
+	scripts/simulate > $(RECORD)/programs/simulated
 record: record-programs ## Measure the library and images in memory on 1 to all processors, beside the C project
 	python3 scripts/record $(RECORD)/programs $(RECORD)/out $(BENCH_ARGS)
 

@@ -106,6 +106,8 @@ def programs(tmp_path_factory):
     command = ["cc", "-Wall", "-Wextra", "-Werror", "-O1", "-o", folder / "blkhash-cases", ROOT / "crates/capi/bench/cases.c"]
     libraries = [f"-I{ROOT}/crates/capi/include", library(), "-lpthread", "-ldl", "-lm"]
     subprocess.run([*command, *libraries], check=True, timeout=conftest.HANG)
+    # Lines of scripts/simulate: one of a case of the record, and one of another.
+    (folder / "simulated").write_text("sha256 65536 262144 16 1:0.99 64:0.91\nsha256 65536 262144 4 1:0.98 64:0.5\n")
     return folder
 
 
@@ -134,6 +136,9 @@ def test_a_quick_record(programs, workdir):
     assert [it.strip() for it in header] == [
         "threads", "GiB/s", "times one thread", "Graviton3", "Sapphire Rapids", "M2 Max", "Cascade Lake"
     ]
+    simulated = next(it for it in report.split("\n### ") if it.startswith("sha256, data, blocks of 64 KiB"))
+    assert "| simulated, of the ideal |" in simulated and " | 0.91 |" in simulated
+    assert report.count("simulated") == 1
     # The sizes of these images are not those of the published results.
     images = report.split("\n## ")[2]
     assert images.startswith("blksum: ") and images.count("\n| 5 |") == 5 and "M2 Max" not in images

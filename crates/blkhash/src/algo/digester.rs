@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::guess::guess;
 use super::selection::{self, Implementation, implementations};
-use super::state::State;
+use super::state::{State, family};
 use crate::{Algorithm, Digest, Error};
 
 /// An algorithm and the implementations chosen for it.
@@ -62,6 +63,17 @@ impl Digester {
         let kernel = self.start.kernel_for(count);
         let chosen = known.iter().find(|known| kernel.is_none_or(|it| it.name == known.variant));
         chosen.expect("every kernel is an implementation")
+    }
+
+    /// Returns the assumed time for `count` inputs of one length, hashed by one thread. Only ratios matter.
+    pub(crate) fn cost(&self, count: usize) -> u64 {
+        let (mut left, mut cost) = (count, 0);
+        while left > 0 {
+            let Some(kernel) = self.start.kernel_for(left) else { return count as u64 };
+            cost += u64::from(guess(family(self.algorithm), kernel.name, kernel.cost).cost);
+            left = left.saturating_sub(kernel.lanes);
+        }
+        cost
     }
 
     /// Returns whether each batch is hashed by a random implementation, for tests, as with

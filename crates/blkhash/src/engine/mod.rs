@@ -11,6 +11,7 @@ mod batch;
 mod ordered;
 mod pool;
 mod queue;
+mod share;
 mod threads;
 
 pub use self::accumulator::Accumulator;

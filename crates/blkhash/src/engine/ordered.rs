@@ -33,6 +33,8 @@ struct State<T, S> {
     waiting: VecDeque<Option<T>>,
     /// Cleared parts to reuse.
     spare: Vec<T>,
+    /// Number of threads that wait for `moved`. To signal it is a system call.
+    blocked: usize,
     abandoned: bool,
 }
 
@@ -79,6 +81,7 @@ impl<T: Reuse, S: Sink<T>> Ordered<T, S> {
                 sink: Some(sink),
                 waiting: VecDeque::new(),
                 spare: Vec::new(),
+                blocked: 0,
                 abandoned: false,
             }),
             moved: Condvar::new(),
@@ -166,7 +169,7 @@ impl<T: Reuse, S: Sink<T>> Ordered<T, S> {
             state.spare.push(part);
             state.waiting.pop_front();
             state.next += 1;
-            self.moved.notify_all();
+            self.signal(&state);
         }
         Ok(())
     }
@@ -175,11 +178,20 @@ impl<T: Reuse, S: Sink<T>> Ordered<T, S> {
         &self,
         ready: impl Fn(&State<T, S>) -> bool,
     ) -> Result<MutexGuard<'_, State<T, S>>, Stopped> {
-        let state = self
-            .moved
-            .wait_while(self.lock(), |state| !state.abandoned && !ready(state))
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        while !state.abandoned && !ready(&state) {
+            state.blocked += 1;
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.blocked -= 1;
+        }
         if state.abandoned { Err(Stopped::Abandoned) } else { Ok(state) }
+    }
+
+    /// Wakes up all threads that wait, after `State::next` moved.
+    fn signal(&self, state: &State<T, S>) {
+        if state.blocked > 0 {
+            self.moved.notify_all();
+        }
     }
 
     /// Ignores poisoning, because each statement that holds the lock leaves the state consistent.
@@ -208,7 +220,7 @@ impl<T: Reuse, S: Sink<T>> Turn<'_, T, S> {
         // The slot of this chunk, which exists if later parts have arrived.
         state.waiting.pop_front();
         state.next += 1;
-        self.ordered.moved.notify_all();
+        self.ordered.signal(&state);
         self.ordered.feed(state)
     }
 }

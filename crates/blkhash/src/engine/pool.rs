@@ -1,9 +1,9 @@
 //! Worker threads behind a [`Hasher`](crate::Hasher).
 //!
 //! The hasher copies blocks that are not zero until it has 1 MiB of them: sixteen blocks of the default size fill the lanes of the
-//! widest kernel. A lent buffer is not copied, except for partial blocks at its ends, and is dropped after its batch is hashed. The
-//! pool puts content into numbered batches ([`queue`](super::queue)) for its threads. If these have enough to do, the thread of the
-//! caller hashes a batch itself, without a copy of what is behind it. A thread with a partly filled batch waits a moment for more.
+//! widest kernel. A lent buffer is not copied, except for partial blocks at its ends, and is dropped after it is hashed. Both wait in
+//! a queue ([`queue`](super::queue)), of which an idle thread takes its share ([`share`](super::share)). If the threads have enough to
+//! do, that of the caller hashes a chunk itself, without a copy of what is behind it. A thread that would gain by more waits a moment.
 //! The digests go to the same [`Ordered`](super::ordered::Ordered) as those of a pass.
 
 use std::mem;
@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use super::queue::{Batch, Buffer, Chunk, Part, Piece, Queue};
+use super::share::{BATCH_SIZE, Shares};
 use super::{Accumulator, Ordered, Stopped, threads};
 use crate::block::{BlockDigests, Leaf};
 use crate::sync::{AtomicBool, JoinHandle};
@@ -49,16 +50,24 @@ impl Pool {
         let threads = threads.max(1);
         let accumulator = Accumulator::with_digester(parameters, digester, threads);
         let leaf = (!in_turn).then(|| parameters.leaf(digester));
+        let shares =
+            if in_turn { Shares::in_turn() } else { Shares::new(threads, digester, block_size) };
         // A second thread would only wait for its turn and cost a stack.
         let threads = if in_turn { 1 } else { threads };
-        Self::of(leaf, accumulator, threads, batch_size)
+        Self::of(leaf, accumulator, threads, batch_size, shares)
     }
 
-    fn of(leaf: Option<Leaf>, accumulator: Accumulator, threads: usize, batch_size: usize) -> Self {
+    fn of(
+        leaf: Option<Leaf>,
+        accumulator: Accumulator,
+        threads: usize,
+        batch_size: usize,
+        shares: Shares,
+    ) -> Self {
         let shared = Shared {
-            queue: Queue::new(batch_size),
+            queue: Queue::new(shares),
             leaf,
-            ordered: Ordered::new(accumulator, 4 * threads),
+            ordered: Ordered::new(accumulator, AHEAD * threads),
             failed: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared), threads, batch_size, workers: Vec::new() }
@@ -82,8 +91,12 @@ impl Pool {
     /// Submits the next part of the content. If the other threads have enough to do, the caller's
     /// thread hashes it, because it would only wait otherwise.
     pub(crate) fn submit(&mut self, chunk: Chunk) {
-        match self.shared.queue.push_or_take(Part::Chunk(chunk), self.most_waiting()) {
-            Ok(more) => self.start_worker(more, self.threads - 1),
+        match self.shared.queue.push_or_take(
+            Part::Chunk(chunk),
+            self.most_waiting(),
+            self.batch_size,
+        ) {
+            Ok(more) => self.start_workers(more, self.threads - 1),
             Err(batch) => self.run(batch, &[]),
         }
         self.resume_panic();
@@ -97,7 +110,8 @@ impl Pool {
     /// Submits the next part of the content and the bytes behind it, if the caller's thread is to
     /// hash them at once. Then they need not be copied. Returns whether it did.
     pub(crate) fn submit_now(&mut self, chunk: &mut Chunk, behind: &[u8]) -> bool {
-        let Some(mut batch) = self.shared.queue.take_empty(self.most_waiting()) else {
+        let Some(mut batch) = self.shared.queue.take_empty(self.most_waiting(), self.batch_size)
+        else {
             return false;
         };
         if !chunk.is_empty() {
@@ -110,7 +124,7 @@ impl Pool {
 
     /// Submits the last part of the content.
     pub(crate) fn submit_last(&mut self, chunk: Chunk) {
-        if let Err(batch) = self.shared.queue.push_or_take(Part::Chunk(chunk), 0) {
+        if let Err(batch) = self.shared.queue.push_or_take(Part::Chunk(chunk), 0, self.batch_size) {
             self.run(batch, &[]);
         }
     }
@@ -118,12 +132,11 @@ impl Pool {
     /// Submits the chunk `before` and the next part of the content, which the workers hash and
     /// drop.
     pub(crate) fn lend(&mut self, before: Option<Chunk>, buffer: &Buffer, range: Range<usize>) {
-        let mut more = before.is_some_and(|chunk| self.shared.queue.push(Part::Chunk(chunk)));
-        for start in range.clone().step_by(self.batch_size) {
-            let end = range.end.min(start + self.batch_size);
-            more |= self.shared.queue.push(Part::Lent(Arc::clone(buffer), start..end));
-            self.start_worker(mem::take(&mut more), self.threads);
+        if let Some(chunk) = before {
+            self.shared.queue.push(Part::Chunk(chunk));
         }
+        let more = self.shared.queue.push(Part::Lent(Arc::clone(buffer), range));
+        self.start_workers(more, self.threads);
         self.resume_panic();
     }
 
@@ -159,10 +172,10 @@ impl Pool {
         }
     }
 
-    /// Starts a worker if one is `wanted`, there are fewer than `most`, and the system allows it.
-    /// Any number of workers is enough.
-    fn start_worker(&mut self, wanted: bool, most: usize) {
-        if wanted && self.workers.len() < most {
+    /// Starts as many workers as are `wanted` if there are not `most`, and the system allows it. Any number of workers is
+    /// enough.
+    fn start_workers(&mut self, wanted: usize, most: usize) {
+        for _ in 0..wanted.min(most.saturating_sub(self.workers.len())) {
             let shared = Arc::clone(&self.shared);
             self.workers.extend(threads::spawn(move || shared.work()));
         }
@@ -204,7 +217,8 @@ impl Clone for Pool {
         let count = self.shared.queue.numbers_given();
         let accumulator = self.shared.ordered.after(count, Accumulator::clone);
         let accumulator = accumulator.expect("no thread of this hash has panicked");
-        Self::of(self.shared.leaf.clone(), accumulator, self.threads, self.batch_size)
+        let (leaf, shares) = (self.shared.leaf.clone(), self.shared.queue.shares().clone());
+        Self::of(leaf, accumulator, self.threads, self.batch_size, shares)
     }
 }
 
@@ -280,9 +294,8 @@ impl Shared {
     }
 }
 
-/// Bytes hashed together. Sixteen blocks of the default size fill the lanes of every kernel, and
-/// half of a core's L2 cache.
-const BATCH_SIZE: usize = 1 << 20;
+/// Number of batches for each thread that may wait for one before them. Their sizes differ.
+const AHEAD: usize = 16;
 
 /// Larger blocks are hashed as they come. Collecting them for several threads would cost too much
 /// memory.

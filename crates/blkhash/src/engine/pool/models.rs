@@ -17,7 +17,8 @@ fn parameters(construction: Construction) -> Parameters {
 fn pool(parameters: &Parameters, batch: usize) -> Pool {
     let digester = Digester::new(parameters.algorithm());
     let leaf = parameters.construction().has_blocks().then(|| parameters.leaf(&digester));
-    Pool::of(leaf, Accumulator::with_digester(parameters, &digester, 1), 3, batch)
+    let shares = Shares::of(3, BLOCK, &[0, 1, 1], (1, batch));
+    Pool::of(leaf, Accumulator::with_digester(parameters, &digester, 1), 3, batch, shares)
 }
 
 /// Returns the checksum of `content`, computed on one thread.

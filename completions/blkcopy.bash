@@ -6,7 +6,7 @@ _blkcopy() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blkcopy"]="--force --update --destination-map --bitmap --changes --changes-format --resume --delta-from --apply --zeros --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --no-sandbox --follow --backing-format -U --force-share --tls-certificates --max-zeros --max-memory --cache --cache= --holes --reader --nbd-server --timeout --threads -h --help -V --version"
+        ["blkcopy"]="--force --update --destination-map --bitmap --changes --changes-format --resume --delta-from --apply --zeros --reflink --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --no-sandbox --follow --backing-format -U --force-share --tls-certificates --max-zeros --max-memory --cache --cache= --holes --reader --nbd-server --timeout --threads -h --help -V --version"
     )
     local -A values=(
         ["blkcopy"]="<files>"
@@ -16,6 +16,7 @@ _blkcopy() {
         ["blkcopy --changes-format"]="csi nbdinfo rbd ebs thin-delta json csv lines"
         ["blkcopy --delta-from"]="<files>"
         ["blkcopy --zeros"]="auto write punch keep-if-zero"
+        ["blkcopy --reflink"]="auto never"
         ["blkcopy --verify"]="readback source none"
         ["blkcopy --expect"]="<other>"
         ["blkcopy -p="]="auto always never json"

@@ -10,6 +10,7 @@ complete -c blkcopy -l resume -d 'Go on with a copy that was interrupted, behind
 complete -c blkcopy -l delta-from -r -F -d 'Write only what differs from this block map to standard output, as a delta that --apply reads'
 complete -c blkcopy -l apply -d 'Apply a delta, which SOURCE is, to a destination that has the content of its map'
 complete -c blkcopy -l zeros -r -f -a 'auto write punch keep-if-zero' -d 'What zeros become: auto, write, punch (they are deallocated) or keep-if-zero (what is zero is left alone)'
+complete -c blkcopy -l reflink -r -f -a 'auto never' -d 'Whether a raw image shares its storage with the copy where the file system can do that (btrfs, XFS): auto or never'
 complete -c blkcopy -l verify -r -f -a 'readback source none' -d 'What is compared with the source: readback (the destination, read again), source (nothing: the checksum is that of what was read) or none (no checksum)'
 complete -c blkcopy -l expect -r -f -d 'Fail unless the content has this checksum: HEX, BASE64, ALGORITHM:HEX or a line of a check file, whose tag says how it was made'
 complete -c blkcopy -l tag -d 'Write a line that states how the checksum was made: TAG (DESTINATION) = CHECKSUM'

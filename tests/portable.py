@@ -127,6 +127,10 @@ WEAKER = {
         "test_python_copy.py::test_random_copies[9]",
     ],
     "shared": [
+        "test_copy.py::test_a_source_that_changes_while_its_storage_is_shared",
+        "test_copy.py::test_storage_is_shared[btrfs]",
+        "test_copy.py::test_storage_is_shared[xfs]",
+        "test_copy.py::test_what_shares_no_storage",
         "test_reflink.py::test_a_writer_beside",
         "test_reflink.py::test_maps_are_updated",
         "test_reflink.py::test_only_what_changed_is_listed",

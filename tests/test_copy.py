@@ -18,6 +18,7 @@ import time
 import pytest
 
 import blkmap
+import filesystems
 import images
 from conftest import HANG, blksum_path, mostly_slow
 from servers import Servers
@@ -1345,3 +1346,87 @@ def test_only_the_destination_is_written(disk, options):
     for line in (disk / "trace").read_text().splitlines():
         if re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC)|rename|link|creat\(", line) and "ENOENT" not in line:
             assert any(name in line for name in allowed), line
+
+
+@contextlib.contextmanager
+def file_system(kind):
+    if kind == "xfs":
+        with filesystems.xfs("fs.img") as root:
+            yield root
+    else:
+        filesystems.make(["fs.img"], size=512 * MIB)
+        with filesystems.mounted(["fs.img"]) as root:
+            yield root
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["btrfs", "xfs"])
+def test_storage_is_shared(workdir, kind):
+    """One reading, of the destination, on which both files depend no more than on any other."""
+    with file_system(kind) as root:
+        content = os.urandom(3 * MIB + 777) + bytes(2 * MIB) + os.urandom(12345)
+        (root / "disk.raw").write_bytes(content)
+        os.truncate(root / "disk.raw", 9 * MIB + 4321)
+        (root / "copy.raw").write_bytes(os.urandom(20 * MIB))
+        trace = ["strace", "-f", "-y", "-o", "trace", "-e", "trace=pread64", PROGRAM]
+        result = images.attempt(*trace, "--force", "--cache=no", "-v", str(root / "disk.raw"), str(root / "copy.raw"))
+        assert result.returncode == 0, result
+        assert "copy.raw: 9.00 MiB shared with the source; read once, " in result.stderr.decode()
+        images.run("cmp", str(root / "disk.raw"), str(root / "copy.raw"))
+        lengths = {"disk.raw": [], "copy.raw": []}
+        for name, length in re.findall(r"pread64\(\d+<[^>]*/(\S+\.raw)>, .*?, (\d+), \d+", pathlib.Path("trace").read_text()):
+            lengths[name].append(int(length))
+        # Of the source, only the beginning is examined.
+        assert sum(lengths["disk.raw"]) < MIB < max(lengths["copy.raw"]) * 4, lengths
+        assert b"shared" in images.run("filefrag", "-v", str(root / "copy.raw"))
+        checksum = images.run(str(blksum_path()), str(root / "disk.raw")).split()[0]
+        assert result.stdout.split()[0] == checksum
+        # Each of both can be written to.
+        with open(root / "copy.raw", "r+b") as file:
+            file.write(b"other")
+        assert (root / "disk.raw").read_bytes()[: len(content)] == content
+        for what, status in (("source", 0), ("none", 0)):
+            about = json.loads(run("--json", f"--verify={what}", root / "disk.raw", root / what))
+            assert about["shared_bytes"] == 9 * MIB + 4321 and about["read_back"] is None
+            assert about["checksum"] == (checksum.decode() if what == "source" else None)
+            images.run("cmp", str(root / "disk.raw"), str(root / what))
+        fails(1, "wrong: has the checksum", "--expect", "0" * 64, root / "disk.raw", root / "wrong")
+        run("--expect", hashlib.sha256((root / "disk.raw").read_bytes()).hexdigest(), root / "disk.raw", root / "right")
+        images.run("cmp", str(root / "disk.raw"), str(root / "right"))
+
+
+@pytest.mark.root
+def test_what_shares_no_storage(disk):
+    """Options and sources of which the destination is no copy byte by byte, and other file systems."""
+    with file_system("xfs") as root:
+        images.run("cp", "disk.raw", "disk.qcow2", str(root))
+        for number, (source, *options) in enumerate([
+            ("disk.raw", "--reflink=never"), ("disk.raw", "--zeros=write"), ("disk.raw", "--update"),
+            ("disk.raw", "--map", "map"), ("disk.qcow2",), (disk / "disk.raw",),
+        ]):
+            about = json.loads(run("--json", *options, root / source, root / f"copy{number}"))
+            assert about["shared_bytes"] == 0 and about["verified"] == "readback", options
+            images.run("cmp", "disk.raw", str(root / f"copy{number}"))
+        # The system refuses.
+        refused = ["strace", "-f", "-o", "trace", "-e", "trace=ioctl", "--inject=ioctl:error=EIO", PROGRAM]
+        about = json.loads(images.run(*refused, "--json", str(root / "disk.raw"), str(root / "refused")))
+        assert "FICLONE" in pathlib.Path("trace").read_text()
+        assert about["shared_bytes"] == 0
+        images.run("cmp", "disk.raw", str(root / "refused"))
+
+
+@pytest.mark.root
+def test_a_source_that_changes_while_its_storage_is_shared(disk):
+    with file_system("xfs") as root:
+        images.run("cp", "disk.raw", str(root))
+        slowly = ["strace", "-f", "-o", "trace", "-e", "trace=ioctl", "--inject=ioctl:delay_exit=700000"]
+        command = [*slowly, PROGRAM, root / "disk.raw", root / "copy"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            deadline = time.monotonic() + HANG
+            trace = pathlib.Path("trace")
+            while not (trace.exists() and "FICLONE" in trace.read_text()) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            with open(root / "disk.raw", "r+b") as file:
+                file.write(b"other")
+            errors = process.communicate(timeout=HANG)[1].decode()
+        assert process.returncode == 3 and "changed" in errors, errors

@@ -249,8 +249,8 @@ impl Done {
     fn into_result(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let Self { copied, format, verify } = self;
         let Copied { digests, size, amounts, read_back, destination_size, .. } = copied;
-        let all = Amounts { written: size, zeroed: 0, equal: 0 };
-        let Amounts { written, zeroed, equal } = amounts.unwrap_or(all);
+        let all = Amounts { written: size, ..Amounts::default() };
+        let Amounts { written, zeroed, equal, .. } = amounts.unwrap_or(all);
         let checksum = digests[0].to_string();
         let verified = match verify {
             Verify::ReadBack => "readback",

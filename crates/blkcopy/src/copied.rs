@@ -20,7 +20,7 @@ pub struct Copied {
 }
 
 /// Numbers of bytes, by what a copy did with them. The sum is the size of the content, or of what a delta has of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts {
     /// They were written.
     pub written: u64,
@@ -28,6 +28,8 @@ pub struct Amounts {
     pub zeroed: u64,
     /// The destination had them already.
     pub equal: u64,
+    /// The destination shares their storage with the source.
+    pub shared: u64,
 }
 
 impl Copied {

@@ -7,6 +7,7 @@
 
 use std::io::Read;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 
 use blkhash::{BlockDigests, BlockSize, Digest, Leaf, Parameters, Sink, SinkError};
 use blkimage::{Slice, Source};
@@ -52,14 +53,15 @@ pub struct Copy<'a> {
     from: u64,
     base: Option<&'a Map>,
     only: Option<&'a Changes>,
+    file: Option<BorrowedFd<'a>>,
 }
 
 impl<'a> Copy<'a> {
     /// Begins with the checksums to compute.
     pub fn new(parameters: &'a [Parameters]) -> Self {
         let (zeros, verify) = (Zeros::default(), Verify::default());
-        let (blocks, base, only) = (None, None, None);
-        Self { parameters, blocks, zeros, updates: false, verify, from: 0, base, only }
+        let (blocks, base, only, file) = (None, None, None, None);
+        Self { parameters, blocks, zeros, updates: false, verify, from: 0, base, only, file }
     }
 
     /// Passes the digests of all blocks that are read from the source to `sink`, in order. `leaf` defines them.
@@ -99,6 +101,14 @@ impl<'a> Copy<'a> {
     #[must_use]
     pub fn only(self, changes: &'a Changes) -> Self {
         Self { only: Some(changes), ..self }
+    }
+
+    /// Lets the destination share the storage of this file, whose bytes are the source, if it can. Then nothing is written, the
+    /// source is read only with [`Verify::Source`], and the checksums are those that are read back. Only a copy of the whole that
+    /// leaves zeros to the destination does that, and no digests of blocks are passed on.
+    #[must_use]
+    pub fn share(self, file: Option<BorrowedFd<'a>>) -> Self {
+        Self { file, ..self }
     }
 
     /// Sets what is compared afterwards.
@@ -151,6 +161,9 @@ impl<'a> Copy<'a> {
             }
             _ => {}
         }
+        if let Some(copied) = self.shared(source, &mut *destination, tuning, progress)? {
+            return Written::end(copied, destination);
+        }
         let (size, from) = (source.size(), self.from.min(source.size()));
         let keeps = self.updates || self.zeros == Zeros::KeepIfZero;
         let is_blank = destination.begin(Some(size), keeps || from > 0)? && from == 0;
@@ -170,6 +183,34 @@ impl<'a> Copy<'a> {
         drop(writer);
         drop(old);
         Written::end(copied, destination)
+    }
+
+    /// Makes the destination share the storage of the source. Returns `None` if it cannot or must not.
+    fn shared(
+        &self,
+        source: &dyn Source,
+        destination: &mut dyn Destination,
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<Option<Copied>, Error> {
+        let size = source.size();
+        let is_plain = size > 0 && self.from == 0 && !self.updates && self.zeros == Zeros::Auto;
+        let is_plain = is_plain && self.blocks.is_none() && destination.can_resize();
+        let Some(file) = self.file.filter(|_| is_plain) else { return Ok(None) };
+        destination.begin(Some(size), false)?;
+        if !destination.share(file) {
+            return Ok(None);
+        }
+        let digests = match self.verify {
+            Verify::Source if !self.parameters.is_empty() => {
+                blksum::checksums(source, self.parameters, tuning, progress)
+                    .map_err(Error::of_pass)?
+            }
+            Verify::Source | Verify::ReadBack => Vec::new(),
+        };
+        source.check_unchanged().map_err(|error| Error::Source(error.into()))?;
+        let amounts = Amounts { shared: size, ..Amounts::default() };
+        Ok(Some(Copied::new(digests, size, Some(amounts))))
     }
 
     /// Writes what differs from a map.
@@ -393,10 +434,15 @@ impl Written {
         progress: &Progress,
     ) -> Result<Copied, Error> {
         let Self { copied, destination, only } = self;
-        if copied.digests.iter().all(|digest| digest.as_bytes().is_empty()) {
-            return Err(Error::NoChecksum);
-        }
         let size = copied.size;
+        match copied.amounts {
+            // The source was not read.
+            Some(Amounts { shared, .. }) if shared > 0 => Verify::ReadBack.check(parameters)?,
+            _ if copied.digests.iter().all(|digest| digest.as_bytes().is_empty()) => {
+                return Err(Error::NoChecksum);
+            }
+            _ => {}
+        }
         let image = destination.read_back().map_err(|error| Error::ReadBack(error.into()))?;
         let shorter = || Error::Small { size: image.size(), needed: size };
         let copy = Slice::new(&image, 0, size).ok_or_else(shorter)?;

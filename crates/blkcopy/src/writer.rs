@@ -58,7 +58,7 @@ impl<'a> Writer<'a> {
     pub fn amounts(&self) -> Amounts {
         let [written, zeroed, equal] =
             [&self.written, &self.zeroed, &self.equal].map(|count| count.load(Relaxed));
-        Amounts { written, zeroed, equal }
+        Amounts { written, zeroed, equal, shared: 0 }
     }
 
     /// Writes bytes as they are.

@@ -9,6 +9,7 @@ mod known_extent;
 mod on_volume;
 
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -64,6 +65,16 @@ impl Image {
     pub fn is_decompressed(&self) -> bool {
         let mut files = self.members.iter().flat_map(Member::files);
         files.any(|file| matches!(file.read_method(), ReadMethod::Decompressed(_)))
+    }
+
+    /// Returns the file whose bytes, from its first to its last, are the content. `None` if there is none, or if what the file
+    /// system says of holes is not trusted.
+    pub fn whole_file(&self) -> Option<BorrowedFd<'_>> {
+        let mut files = self.host_files();
+        let (file, None) = (files.next()?, files.next()) else { return None };
+        let is_whole = self.format == Format::Raw && !self.is_decompressed();
+        let is_whole = is_whole && file.size() == self.virtual_size() && file.id().is_some();
+        file.descriptor().filter(|_| is_whole)
     }
 
     /// Returns the size of the guest content in bytes.

@@ -70,8 +70,8 @@ pub use self::system::{
     enter_capability_mode, file_system, find, find_beneath, has_no_writer, is_byte_locked,
     is_clean, is_direct, lock_byte, memory_file, open_descriptors, open_folder,
     open_folder_beneath, path_of, pin_to_core, punch_hole, reopen, reopen_direct, set_direct,
-    stamp, stamp_clock, stamp_of, unlock_byte, uses_of, volume_extents, volume_of, widen_pipe,
-    wipe_on_fork, write_out, write_zeros, writer_of_file,
+    share_storage, stamp, stamp_clock, stamp_of, unlock_byte, uses_of, volume_extents, volume_of,
+    widen_pipe, wipe_on_fork, write_out, write_zeros, writer_of_file,
 };
 pub use self::time::{now, utc};
 pub use self::uses::Uses;

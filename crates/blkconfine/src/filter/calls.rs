@@ -31,7 +31,7 @@ const LITTLE_ENDIAN_64: u32 = 0xc000_0000;
 pub fn refused_to_reader(families: Families, runs_programs: bool) -> BTreeMap<u32, Rule> {
     let mut rules = refused();
     rules.insert(libc::SYS_socket as u32, Rule::FailUnless(families.tests()));
-    let unless = vec![is(1, u32::MAX, BTRFS_FS_INFO as i32)];
+    let unless = [BTRFS_FS_INFO, FICLONE].map(|request| is(1, u32::MAX, request as i32)).into();
     rules.insert(libc::SYS_ioctl as u32, Rule::FailIf { tests: ioctls(), unless });
     if !runs_programs {
         // The error that Landlock gives.
@@ -281,3 +281,6 @@ const BTRFS_REQUESTS: i32 = 0x9400;
 
 /// `BTRFS_IOC_FS_INFO`, by which a reader finds out that two files lie on one file system. It changes nothing.
 const BTRFS_FS_INFO: u32 = 0x8400_941f;
+
+/// Makes a file that is open for writing share the storage of another, as a write would make it equal.
+const FICLONE: u32 = 0x4004_9409;

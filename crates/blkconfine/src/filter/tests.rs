@@ -155,10 +155,18 @@ fn namespaces_and_terminals() {
     for request in [0x5412, 0x5412 | 1 << 32, 0x4008_6602, 0x5000_9401, 0x4080_6685] {
         assert_eq!(ioctl(request), errno(libc::EPERM), "{request:#x}");
     }
-    // TCGETS, FIONREAD, FIONBIO, BLKGETSIZE64, FS_IOC_GETFLAGS, FS_IOC_FIEMAP, FS_IOC_FSGETXATTR, BTRFS_IOC_FS_INFO.
-    for request in
-        [0x5401, 0x541b, 0x5421, 0x8008_1272, 0x8008_6601, 0xc020_660b, 0x801c_581f, 0x8400_941f]
-    {
+    // TCGETS, FIONREAD, FIONBIO, BLKGETSIZE64, FS_IOC_GETFLAGS, FS_IOC_FIEMAP, FS_IOC_FSGETXATTR, BTRFS_IOC_FS_INFO, FICLONE.
+    for request in [
+        0x5401,
+        0x541b,
+        0x5421,
+        0x8008_1272,
+        0x8008_6601,
+        0xc020_660b,
+        0x801c_581f,
+        0x8400_941f,
+        0x4004_9409,
+    ] {
         assert_eq!(ioctl(request), ALLOW, "{request:#x}");
     }
     // All others of btrfs, and all of them for a server.

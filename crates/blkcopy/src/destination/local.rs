@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -124,6 +125,10 @@ impl Destination for Local {
         self.write_zeros(offset, first)?;
         self.write_zeros(last, offset + length)?;
         Ok(true)
+    }
+
+    fn share(&self, file: BorrowedFd<'_>) -> bool {
+        self.device.is_none() && blksys::share_storage(file, &self.file)
     }
 
     fn end(&self, size: u64) -> io::Result<()> {

@@ -5,6 +5,7 @@ mod local;
 mod nbd;
 
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use blkimage::Image;
 
@@ -39,6 +40,13 @@ pub trait Destination: Send + Sync {
     ///
     /// Fails if it can and did not.
     fn zero(&self, offset: u64, length: u64, how: Zeroing) -> io::Result<bool>;
+
+    /// Makes the destination a file of the bytes of `file`, whose storage both share. Returns `false` if that is not possible.
+    /// Then it may hold a part of them.
+    fn share(&self, file: BorrowedFd<'_>) -> bool {
+        let _ = file;
+        false
+    }
 
     /// Ends a copy of `size` bytes, and returns when everything that was written is where it stays.
     ///

@@ -1,5 +1,6 @@
 //! Linux.
 
+mod clone;
 mod cores;
 mod device;
 mod event;
@@ -15,6 +16,7 @@ mod volume;
 mod writes;
 mod zeros;
 
+pub use self::clone::share_storage;
 pub use self::cores::{allowed_cores, pin_to_core};
 pub use self::device::block_size;
 pub use self::event::Event;

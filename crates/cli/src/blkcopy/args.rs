@@ -82,7 +82,9 @@ pub struct Args {
     /// Write only what differs from this block map to standard output, as a delta that --apply reads
     #[arg(
         help_heading = COPY, long, value_name = "MAP", value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["update", "resume", "map", "zeros", "force", "destination_map", "bitmap", "changes"]
+        conflicts_with_all = [
+            "update", "resume", "map", "zeros", "reflink", "force", "destination_map", "bitmap", "changes"
+        ]
     )]
     pub delta_from: Option<PathBuf>,
 
@@ -102,6 +104,14 @@ pub struct Args {
         value_parser = Named::<Zeros>::of(Zeros::names), hide_possible_values = true
     )]
     pub zeros: Option<Zeros>,
+
+    /// Whether a raw image shares its storage with the copy where the file system can do that (btrfs, XFS): auto or never.
+    /// Then the copy is read once [default: auto]
+    #[arg(
+        help_heading = COPY, long, value_name = "WHEN",
+        value_parser = Named::<Reflink>::of(Reflink::names), hide_possible_values = true
+    )]
+    pub reflink: Option<Reflink>,
 
     /// What is compared with the source: readback (the destination, read again), source (nothing: the checksum
     /// is that of what was read) or none (no checksum) [default: readback, for standard output source]
@@ -216,6 +226,15 @@ impl Verification {
         }
     }
 }
+
+/// Whether the copy may share storage with the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reflink {
+    Auto,
+    Never,
+}
+
+names!(Reflink { Auto = "auto", Never = "never" });
 
 names!(Verification { ReadBack = "readback", Source = "source", None = "none" });
 

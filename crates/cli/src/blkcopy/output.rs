@@ -58,13 +58,21 @@ impl Report {
             return format!("{} differ, {} sent", Bytes(sent.changed), Bytes(sent.length));
         }
         let amounts = match self.amounts {
-            Some(Amounts { written, zeroed, equal }) => {
+            Some(Amounts { shared, .. }) if shared > 0 => {
+                format!("{} shared with the source", Bytes(shared))
+            }
+            Some(Amounts { written, zeroed, equal, .. }) => {
                 let (written, zeroed, equal) = (Bytes(written), Bytes(zeroed), Bytes(equal));
                 format!("{written} written, {zeroed} of zeros, {equal} left as they were")
             }
             None => format!("{} written", Bytes(self.size)),
         };
+        let is_shared = self.amounts.is_some_and(|it| it.shared > 0);
         let verified = match self.verification {
+            Verification::ReadBack if is_shared => match self.read_back {
+                Some(ReadMethod::Direct) => "read once, around the page cache",
+                _ => "read once, through the page cache",
+            },
             Verification::ReadBack => match self.read_back {
                 _ if args.is_partial() => "read back, and what was copied is equal",
                 Some(ReadMethod::Direct) => "read back around the page cache, and equal",
@@ -103,6 +111,7 @@ impl Report {
             written_bytes: self.amounts.map(|it| it.written),
             zeroed_bytes: self.amounts.map(|it| it.zeroed),
             equal_bytes: self.amounts.map(|it| it.equal),
+            shared_bytes: self.amounts.map(|it| it.shared),
             changed_bytes: self.sent.as_ref().map(|sent| sent.changed),
             delta_bytes: self.sent.as_ref().map(|sent| sent.length),
             verified: self.verification.name(),

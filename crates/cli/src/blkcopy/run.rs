@@ -1,6 +1,7 @@
 //! Copies the image on the command line.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use blksum::changes::Changes;
 use blksum::map::{Info, Made, Subject};
 use blksum::{Progress, Selected, Tuning};
 
-use super::args::{Args, Verification};
+use super::args::{Args, Reflink, Verification};
 use super::checksum::Wanted;
 use super::delta;
 use super::interrupt::{Held, Interrupted};
@@ -382,7 +383,7 @@ impl<'a> Job<'a> {
         passes: &Passes,
     ) -> Result<Done, Problem> {
         let Passes { writing, reading, .. } = passes;
-        let mut copy = self.begin(&self.parameters);
+        let mut copy = self.begin(&self.parameters).share(self.shared_file(subject));
         if let Some(base) = base {
             copy = copy.base(base);
         }
@@ -396,6 +397,12 @@ impl<'a> Job<'a> {
         let written = copy.write(subject.source, destination, &self.tuning, writing);
         let written = written.map_err(|error| self.problem(&error))?;
         self.verified(written, &self.parameters, Some(subject.source), reading)
+    }
+
+    /// Returns the file whose storage the copy may share.
+    fn shared_file<'s>(&self, subject: &Subject<'s>) -> Option<BorrowedFd<'s>> {
+        let is_whole = subject.partition.is_none() && self.args.reflink != Some(Reflink::Never);
+        subject.image.whole_file().filter(|_| is_whole)
     }
 
     /// Returns the extents to copy, if a list or a bitmap names them.

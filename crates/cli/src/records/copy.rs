@@ -37,6 +37,8 @@ record! {
         pub zeroed_bytes: Option<u64>,
         /// bytes that the destination had already, and that were left as they were; null for standard output
         pub equal_bytes: Option<u64>,
+        /// bytes whose storage the destination shares with the source; null for standard output
+        pub shared_bytes: Option<u64>,
         /// bytes in the blocks that differ from the map of `--delta-from`; null without it
         pub changed_bytes: Option<u64>,
         /// bytes that were sent with `--delta-from`; null without it

@@ -150,6 +150,9 @@ def compressed():
         parts = text(TEXT) + items(u16(50), u16(100))
         yield f"{name}-made", u8(number) + u8(1) + parts + items() + items(u16(0) + u16(224))
         yield f"{name}-changed", u8(number) + u8(1) + parts + items(u16(9) + u8(1)) + items()
+    # Two frames, of which the second one states 3 bytes, has 2, and ends with an empty block.
+    frames = [bytes.fromhex("28b52ffd20%02x1000006162010000" % stated) for stated in (2, 3)]
+    yield "zstd-other-size", u8(2) + u8(0) + text(b"".join(frames)) + items() + items() + items(u16(0) + u16(1))
 
 
 def clusters():

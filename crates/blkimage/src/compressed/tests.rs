@@ -121,6 +121,45 @@ fn threads_share_the_work() {
     }
 }
 
+/// A frame that states a size, with two bytes and an empty last block.
+fn zstd_frame(stated: u8) -> Vec<u8> {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x20, stated];
+    for block in [&[0x10, 0, 0, b'a', b'b'][..], &[1, 0, 0]] {
+        frame.extend(block);
+    }
+    frame
+}
+
+/// libzstd finds this out only where it gets and returns a frame at once.
+#[test]
+fn the_stated_size_of_zstd() {
+    for (stated, is_right) in [(2, true), (3, false), (1, false), (93, false)] {
+        let file = [zstd_frame(2), zstd_frame(stated), zstd_frame(2)].concat();
+        for room in [1, 2, 3, 7, 1000] {
+            let options = options(Compression::Zstd);
+            let stream = Decompressed::new(Compression::Zstd, &file[..], &options, "disk".as_ref());
+            let (mut stream, mut found) = (stream.unwrap(), Vec::new());
+            let mut buffer = vec![0; room];
+            let result = loop {
+                match stream.read(&mut buffer) {
+                    Ok(0) => break Ok(()),
+                    Ok(count) => found.extend_from_slice(&buffer[..count]),
+                    Err(error) => break Err(error),
+                }
+            };
+            assert_eq!(result.is_ok(), is_right, "{stated} {room} {result:?}");
+            assert!(!is_right || found == b"ababab");
+        }
+        let image = open(Compression::Zstd, file);
+        let read = image.and_then(|image| {
+            let mut content = vec![0; image.size() as usize];
+            image.read_exact_at(&mut content, 0)?;
+            image.check_unchanged()
+        });
+        assert_eq!(read.is_ok(), is_right, "{stated}: {read:?}");
+    }
+}
+
 #[test]
 fn a_large_part_is_not_decoded_again() {
     let content = vec![0; 70 << 20];

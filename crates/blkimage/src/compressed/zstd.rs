@@ -15,6 +15,9 @@ pub(super) struct Zstd<R> {
     /// Whether a frame is not complete.
     is_within: bool,
     has_begun: bool,
+    /// The first bytes of the frame, and the number of bytes of its content so far.
+    head: Vec<u8>,
+    content: u64,
 }
 
 impl<R: Read> Zstd<R> {
@@ -25,7 +28,22 @@ impl<R: Read> Zstd<R> {
         context
             .set_parameter(DParameter::WindowLogMax(log))
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok(Self { input: Input::new(reader, start), context, is_within: false, has_begun: false })
+        let (head, content) = (Vec::with_capacity(MAX_HEADER), 0);
+        let input = Input::new(reader, start);
+        Ok(Self { input, context, is_within: false, has_begun: false, head, content })
+    }
+
+    /// Ends a frame. libzstd does not compare the size that it states with that of its content if the last block is empty.
+    fn end_frame(&mut self) -> io::Result<()> {
+        let content = std::mem::take(&mut self.content);
+        let stated = Header::content_of(&self.head);
+        self.head.clear();
+        match stated {
+            Some(stated) if stated != content => {
+                Err(self.input.damaged("zstd stream is damaged (another size is stated)"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -42,9 +60,16 @@ impl<R: Read> Read for Zstd<R> {
             let mut output = OutBuffer::around(&mut *buf);
             let result = self.context.decompress_stream(&mut output, &mut source);
             let (taken, count) = (source.pos, output.pos());
+            let room = MAX_HEADER - self.head.len();
+            self.head.extend_from_slice(&bytes[..taken.min(room)]);
             self.input.consume(taken);
+            self.content += count as u64;
             match result {
-                Ok(missing) => self.is_within = missing != 0,
+                Ok(0) => {
+                    self.is_within = false;
+                    self.end_frame()?;
+                }
+                Ok(_) => self.is_within = true,
                 Err(code) => {
                     let name = zstd_safe::get_error_name(code);
                     return Err(match name {
@@ -89,19 +114,11 @@ pub(super) fn units(storage: &dyn Storage, mut units: Units) -> io::Result<Optio
             )));
         }
         let header = Header::new(window.byte(offset + 4)?);
-        let content = match header.content_size {
-            0 => None,
-            length => {
-                let at = offset + header.length - length;
-                let mut bytes = [0; 8];
-                for (index, byte) in (0..length).zip(&mut bytes) {
-                    *byte = window.byte(at + index)?;
-                }
-                // Two bytes state sizes from 256 on.
-                let number = u64::from_le_bytes(bytes);
-                Some(if length == 2 { number + 256 } else { number })
-            }
-        };
+        let mut head = [0; MAX_HEADER];
+        for (index, byte) in (0..header.length).zip(&mut head) {
+            *byte = window.byte(offset + index)?;
+        }
+        let content = Header::content_of(&head);
         offset += header.length;
         loop {
             let block = u32::from_le_bytes([
@@ -152,6 +169,23 @@ impl Header {
         let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
         let length = 4 + 1 + u64::from(!is_single) + dictionary + content_size;
         Self { length, content_size, has_checksum: descriptor & 1 << 2 != 0 }
+    }
+
+    /// Returns the size of the content that the first bytes of a frame state. `None` if they state none, or are another frame's.
+    fn content_of(head: &[u8]) -> Option<u64> {
+        let magic = head.get(..4)?;
+        let header = Self::new(*head.get(4).filter(|_| magic == MAGIC.to_le_bytes())?);
+        let end = header.length as usize;
+        let field = head.get(end - header.content_size as usize..end)?;
+        let mut bytes = [0; 8];
+        bytes[..field.len()].copy_from_slice(field);
+        // Two bytes state sizes from 256 on.
+        let number = u64::from_le_bytes(bytes);
+        match field.len() {
+            0 => None,
+            2 => Some(number + 256),
+            _ => Some(number),
+        }
     }
 }
 
@@ -226,6 +260,9 @@ impl<'a> Window<'a> {
 
 /// The name of the error of libzstd for a window that is larger than the limit.
 const TOO_LARGE: &str = "Frame requires too much memory for decoding";
+
+/// The longest header of a frame: the magic, two descriptors, and the fields of a dictionary and of the size.
+const MAX_HEADER: usize = 18;
 
 const MAGIC: u32 = 0xfd2f_b528;
 const SKIPPABLE: u32 = 0x184d_2a50;

@@ -1,9 +1,5 @@
 //! Settings that affect the speed of a checksum, and limits on its cost.
 
-use std::num::NonZero;
-use std::sync::LazyLock;
-use std::thread;
-
 use blkhash::{Algorithm, Digester, Implementation};
 
 /// Settings that affect the speed of a checksum, and limits on its cost.
@@ -90,7 +86,7 @@ impl Default for Tuning {
     /// Uses all processors.
     fn default() -> Self {
         Self {
-            threads: *PROCESSORS,
+            threads: blksys::processors(),
             read_size: DEFAULT_READ_SIZE,
             queue_depth: DEFAULT_QUEUE_DEPTH,
             max_zeros: None,
@@ -98,10 +94,6 @@ impl Default for Tuning {
         }
     }
 }
-
-/// Finding the number takes reading several files.
-static PROCESSORS: LazyLock<usize> =
-    LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
 
 /// Large enough to fill the lanes of a kernel, and small enough for a core's own cache.
 const DEFAULT_READ_SIZE: usize = 1 << 20;

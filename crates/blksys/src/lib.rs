@@ -22,6 +22,7 @@ mod direct;
 mod file_systems;
 mod mounts;
 mod posix;
+mod processors;
 mod signal;
 mod stamps;
 mod time;
@@ -62,6 +63,7 @@ pub use self::posix::{
     AMONG_DEVICES, is_among_devices, is_executable, is_of_bytes, poll, seek_data, seek_hole,
     stored, wait_for_writes,
 };
+pub use self::processors::processors;
 pub use self::signal::is_ignored;
 pub use self::stamps::{NodeType, Stamp};
 pub use self::system::{

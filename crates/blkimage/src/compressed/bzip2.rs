@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
-use std::num::NonZero;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -64,7 +63,7 @@ struct Block {
 impl<R: Read> Bzip2<R> {
     /// Decodes ahead at most `max_memory` bytes, or one block.
     pub fn new(reader: R, max_memory: u64) -> Self {
-        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+        let threads = blksys::processors().min(MAX_THREADS);
         let Budget { ahead, chunks_ahead } = Budget::new(threads, max_memory);
         let threads = threads.min(ahead);
         let (work, jobs) = mpsc::sync_channel::<Job>(ahead);

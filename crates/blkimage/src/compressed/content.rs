@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
-use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -105,7 +104,7 @@ impl Content {
             compression,
             max_memory,
             max_held: max_memory.saturating_sub(units.len() as u64 * UNIT_COST),
-            max_paused: threads() + 2,
+            max_paused: blksys::processors() + 2,
             units,
             refuses_footer: false,
             state,
@@ -326,7 +325,7 @@ impl Content {
             }
         };
         thread::scope(|scope| {
-            for _ in 1..count.min(threads()) {
+            for _ in 1..count.min(blksys::processors()) {
                 // Without another thread, this one does it all.
                 let _ = thread::Builder::new().name("verify".into()).spawn_scoped(scope, work);
             }
@@ -517,11 +516,6 @@ impl Storage for Content {
     fn read_method(&self) -> ReadMethod {
         ReadMethod::Decompressed(self.compression)
     }
-}
-
-/// Returns the number of threads that decode at the same time.
-fn threads() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Pieces are about as long as a read.

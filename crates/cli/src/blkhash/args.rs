@@ -1,10 +1,8 @@
 //! The command line of `blkhash`, and its help texts.
 
 use std::ffi::OsString;
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::thread;
 use std::time::Duration;
 
 use blkhash::Algorithm;
@@ -269,7 +267,7 @@ impl FromStr for Threads {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "all" {
-            return Ok(Self(thread::available_parallelism().map_or(1, NonZero::get)));
+            return Ok(Self(blksys::processors()));
         }
         match text.parse() {
             Ok(threads @ 1..=1024) => Ok(Self(threads)),

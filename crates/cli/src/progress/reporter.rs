@@ -6,8 +6,9 @@
 //! the working threads take.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,11 @@ pub enum When {
 names!(When { Auto = "auto", Always = "always", Never = "never", Json = "json" });
 
 /// The progress of a run. Dropping it ends what is shown.
-pub struct Reporter(Arc<Shared>);
+pub struct Reporter {
+    shared: Arc<Shared>,
+    /// The thread that reports. It costs more than the checksum of a small file, and is started when there is more to do.
+    thread: Once,
+}
 
 /// Ends the watch over the work on an image.
 pub struct Watch<'a>(&'a Reporter);
@@ -110,21 +115,33 @@ impl Reporter {
         };
         let (started, run, is_over) = (Instant::now(), Mutex::new(run), Mutex::new(false));
         let shared = Arc::new(Shared { unit, shown, started, run, is_over });
-        let signals = Signals::new().ok();
-        if signals.is_some() || !matches!(shown, Shown::Nothing) {
-            let shared = shared.clone();
-            let thread = thread::Builder::new().name("progress".to_owned());
-            // The work goes on if the thread cannot be started. Nothing joins it: after the end of the run it
-            // writes nothing.
-            let _ = thread.spawn(move || shared.report(signals.as_ref()));
+        let reporter = Self { shared, thread: Once::new() };
+        if matches!(shown, Shown::Line(Duration::ZERO) | Shown::Objects) {
+            reporter.start_thread();
         }
-        Self(shared)
+        reporter
+    }
+
+    fn start_thread(&self) {
+        self.thread.call_once(|| {
+            let signals = Signals::new().ok();
+            if signals.is_some() || !matches!(self.shared.shown, Shown::Nothing) {
+                let shared = self.shared.clone();
+                let thread = thread::Builder::new().name("progress".to_owned());
+                // The work goes on if the thread cannot be started. Nothing joins it: after the end of the run it
+                // writes nothing.
+                let _ = thread.spawn(move || shared.report(signals.as_ref()));
+            }
+        });
     }
 
     /// Records that the image `name` is being opened.
     pub fn begin(&self, name: &OsStr) {
-        let began = self.0.started.elapsed();
-        let mut run = self.0.run();
+        let began = self.shared.started.elapsed();
+        if !fs::metadata(name).is_ok_and(|file| file.is_file() && file.len() <= SMALL) {
+            self.start_thread();
+        }
+        let mut run = self.shared.run();
         run.image = Some(Image {
             name: name.to_owned(),
             began,
@@ -165,27 +182,34 @@ impl Reporter {
     }
 
     fn look(&self, watched: Box<Watched>) {
-        let at = self.0.started.elapsed();
-        let mut run = self.0.run();
+        let at = self.shared.started.elapsed();
+        let mut run = self.shared.run();
         if let Some(image) = &mut run.image {
             image.state = State::Working;
             image.watched = Some(watched);
         }
         run.look(at);
         let is_first = run.ended == 0;
+        let amount = run.image.as_ref().and_then(|image| image.amount);
         drop(run);
-        if is_first && matches!(self.0.shown, Shown::Line(Duration::ZERO)) {
-            let _writing = self.0.is_over();
-            self.0.show_line();
+        if amount.is_none_or(|amount| amount.total > SMALL) {
+            self.start_thread();
+        }
+        if is_first && matches!(self.shared.shown, Shown::Line(Duration::ZERO)) {
+            let _writing = self.shared.is_over();
+            self.shared.show_line();
         }
     }
 
     /// Records the end of the work on an image. `beside` is the size of an image that was hashed beside
     /// others and never begun.
     pub fn end(&self, name: &OsStr, beside: Option<u64>) {
-        let at = self.0.started.elapsed();
-        let mut run = self.0.run();
+        let at = self.shared.started.elapsed();
+        let mut run = self.shared.run();
         run.ended += 1;
+        if run.images != Some(1) {
+            self.start_thread();
+        }
         run.ended_at = at;
         if let Some(size) = beside {
             let counts = Counts { done: size, data: size, read: size };
@@ -207,20 +231,20 @@ impl Reporter {
 
 impl Drop for Reporter {
     fn drop(&mut self) {
-        let mut is_over = self.0.is_over();
+        let mut is_over = self.shared.is_over();
         *is_over = true;
-        match self.0.shown {
+        match self.shared.shown {
             Shown::Nothing => {}
             Shown::Line(_) => status_line::clear(),
-            Shown::Objects => self.0.write_object(),
+            Shown::Objects => self.shared.write_object(),
         }
     }
 }
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        let at = self.0.0.started.elapsed();
-        let mut run = self.0.0.run();
+        let at = self.0.shared.started.elapsed();
+        let mut run = self.0.shared.run();
         run.look(at);
         let Some(image) = &mut run.image else { return };
         // What it holds is dropped here, with the image.
@@ -390,6 +414,9 @@ fn is_terminal() -> bool {
 
 /// Time after which users expect to see something.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Size in bytes up to which an image is read before anybody asks how far that is.
+const SMALL: u64 = 4 << 20;
 
 const LINE_INTERVAL: Duration = Duration::from_millis(100);
 

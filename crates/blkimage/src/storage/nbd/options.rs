@@ -1,9 +1,6 @@
 //! Options of NBD clients.
 
-use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::LazyLock;
-use std::thread;
 use std::time::Duration;
 
 /// Options of connections to NBD servers.
@@ -72,7 +69,7 @@ impl Default for NbdOptions {
     /// Returns options with a connection for each processor, a timeout of a minute and no local files.
     fn default() -> Self {
         Self {
-            connections: *PROCESSORS,
+            connections: blksys::processors(),
             timeout: Some(Duration::from_secs(60)),
             tls_certificates: None,
             allow_local_files: false,
@@ -80,7 +77,3 @@ impl Default for NbdOptions {
         }
     }
 }
-
-/// Finding the number takes reading several files.
-static PROCESSORS: LazyLock<usize> =
-    LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));

@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::thread;
 
 use blkhash::Construction;
 use blkindex::Format;
@@ -67,8 +66,7 @@ pub fn line(
     tag: bool,
 ) -> Result<Vec<u8>, Error> {
     let parameters = blkmap::parameters(map, construction)?;
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let digest = blkmap::checksum(map, construction, threads)?;
+    let digest = blkmap::checksum(map, construction, blksys::processors())?;
     let form = match tag {
         true => Form::Tagged(Tag::Image(Box::new(ImageTag { parameters, content: content(map)? }))),
         false => Form::Text,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -312,26 +313,19 @@ impl Args {
     /// Refuses invalid combinations, and options that have no effect together with the others, instead of ignoring them. Those
     /// that sha256sum also refuses have its order and wording, and the first one counts.
     fn check_combination(&self, text_after_tag: bool) -> Result<(), String> {
+        let refused = self.misplaced(text_after_tag).or_else(|| self.conflict());
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Returns why an option has no place beside --check, or without it.
+    fn misplaced(&self, text_after_tag: bool) -> Option<String> {
         let (check, hash) = (self.check, !self.check);
         let expects = self.expects();
         let only = match expects {
             true => "option is meaningful only with --check",
             false => "option is meaningful only when verifying checksums",
         };
-        let format = self.opening.format_name();
-        let is_other_format = format != RAW && format != FormatName::default();
-        let other = self.construction.filter(|it| *it != Construction::Linear);
-        let is_linear = |name: &DigestName| {
-            let construction = name.construction.or(self.construction);
-            construction.is_some_and(|construction| !construction.has_blocks())
-        };
-        let uses_tls = self.opening.open.nbd.tls_certificates.is_some();
-        let is_tls = |name: &OsString| name.as_bytes().to_ascii_lowercase().starts_with(b"nbds");
-        let is_listed = !self.files0_from.is_empty();
-        let name = self.names.first().filter(|_| is_listed);
-        let name = name.map(|name| quote::name(name.as_bytes())).unwrap_or_default();
-        // Whether it is refused, and why.
-        let refused = [
+        first(&[
             (self.tag && text_after_tag, format_args!("--tag does not support --text mode")),
             (check && self.zero, format_args!("the --zero option is not supported {VERIFYING}")),
             (check && self.tag, format_args!("the --tag option is meaningless {VERIFYING}")),
@@ -353,6 +347,24 @@ impl Args {
             (hash && self.warn, format_args!("the --warn {only}")),
             (hash && self.strict, format_args!("the --strict {only}")),
             (hash && self.allow_uri, format_args!("the --allow-uri {only}")),
+        ])
+    }
+
+    /// Returns why two options exclude each other.
+    fn conflict(&self) -> Option<String> {
+        let format = self.opening.format_name();
+        let is_other_format = format != RAW && format != FormatName::default();
+        let other = self.construction.filter(|it| *it != Construction::Linear);
+        let is_linear = |name: &DigestName| {
+            let construction = name.construction.or(self.construction);
+            construction.is_some_and(|construction| !construction.has_blocks())
+        };
+        let uses_tls = self.opening.open.nbd.tls_certificates.is_some();
+        let is_tls = |name: &OsString| name.as_bytes().to_ascii_lowercase().starts_with(b"nbds");
+        let is_listed = !self.files0_from.is_empty();
+        let name = self.names.first().filter(|_| is_listed);
+        let name = name.map(|name| quote::name(name.as_bytes())).unwrap_or_default();
+        first(&[
             (
                 !self.recursive && !self.include.is_empty(),
                 format_args!("the --include option is meaningful only with --recursive"),
@@ -388,18 +400,15 @@ impl Args {
             ),
             (
                 // The names in check files and lists are not known yet.
-                uses_tls && hash && !is_listed && !self.names.iter().any(is_tls),
+                uses_tls && !self.check && !is_listed && !self.names.iter().any(is_tls),
                 format_args!("the --tls-certificates option is meaningful only for nbds:// URIs"),
             ),
             (
-                uses_tls && check && !self.allow_uri,
+                uses_tls && self.check && !self.allow_uri,
                 format_args!("the --tls-certificates option is meaningful only with --allow-uri"),
             ),
             (self.json && self.tag, format_args!("--json and --tag are mutually exclusive")),
-        ]
-        .into_iter()
-        .find_map(|(is_refused, reason)| is_refused.then(|| reason.to_string()));
-        refused.map_or(Ok(()), Err)
+        ])
     }
 
     fn filter(&self) -> Result<Option<Filter>, String> {
@@ -549,3 +558,8 @@ const RAW: FormatName = FormatName { format: Some(Format::Raw), compression: Non
 const VERIFYING: &str = "when verifying checksums";
 
 const BYTES: &str = "--bytes is the same as --format raw --construction linear";
+
+/// Returns the reason of the first combination of options that is refused.
+fn first(refused: &[(bool, fmt::Arguments<'_>)]) -> Option<String> {
+    refused.iter().find_map(|(is_refused, reason)| is_refused.then(|| reason.to_string()))
+}

@@ -25,7 +25,7 @@ use crate::memory::{Memory, fill};
 use crate::plan::{Chunk, Piece, Plan, ZeroLimits};
 use crate::semaphore::Semaphore;
 use crate::tee::{Tee, pass_on};
-use crate::tuning::MAX_BUFFER;
+use crate::tuning::{DEFAULT_READ_SIZE, MAX_BUFFER};
 use crate::{Error, Progress, Tuning};
 
 /// Feeds the content of `source` to `tee` and to each lane. `lends` allows hashing data in place if the
@@ -40,7 +40,8 @@ pub(crate) fn run(
 ) -> Result<(), Error> {
     let (threads, hashing_threads) = threads(source, tuning);
     let unit = lanes.iter().map(|lane| lane.unit()).max().unwrap_or(1);
-    let plan = Plan::new(source, unit, tuning.clamped_read_size() as u64, limits(&lanes, tuning));
+    let size = chunk_size(source.size(), &lanes, hashing_threads, tuning);
+    let plan = Plan::new(source, unit, size, limits(&lanes, tuning));
     let pass = Pass {
         source,
         progress,
@@ -61,6 +62,16 @@ pub(crate) fn run(
 /// Returns the number of threads, and how many of them may hash at once.
 pub(crate) fn threads(source: &dyn Source, tuning: &Tuning) -> (usize, usize) {
     crew::threads(source.queue_depth(), tuning)
+}
+
+/// Returns how many bytes a thread reads and hashes at a time, a power of two. More than usual are read for large blocks of which
+/// several are hashed at once, as far as all threads get a share, unless the settings ask for less.
+fn chunk_size(size: u64, lanes: &[Box<dyn Lane + '_>], threads: usize, tuning: &Tuning) -> u64 {
+    let usual = tuning.clamped_read_size();
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let share = lanes.iter().filter_map(|lane| lane.shares(threads)).map(|it| it.share(size)).max();
+    let share = share.filter(|_| usual >= DEFAULT_READ_SIZE).map_or(0, |share| 1 << share.ilog2());
+    usual.max(share) as u64
 }
 
 /// Returns the limits that suit all lanes.

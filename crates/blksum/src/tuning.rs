@@ -96,7 +96,7 @@ impl Default for Tuning {
 }
 
 /// Large enough to fill the lanes of a kernel, and small enough for a core's own cache.
-const DEFAULT_READ_SIZE: usize = 1 << 20;
+pub(crate) const DEFAULT_READ_SIZE: usize = 1 << 20;
 
 /// Smaller reads save little memory and cost many system calls.
 const MIN_READ_SIZE: usize = 4 << 10;

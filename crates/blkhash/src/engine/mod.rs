@@ -19,6 +19,7 @@ pub use self::batch::Batch;
 pub use self::ordered::{Ordered, Reuse, Stopped, Turn};
 pub(crate) use self::pool::Pool;
 pub(crate) use self::queue::{Buffer, Chunk};
+pub use self::share::Shares;
 pub use crate::algo::Measurement;
 pub use crate::block::BlockPieces;
 pub use crate::segments::{Join, SegmentHasher, Segments};

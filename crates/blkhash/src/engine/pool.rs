@@ -50,8 +50,11 @@ impl Pool {
         let threads = threads.max(1);
         let accumulator = Accumulator::with_digester(parameters, digester, threads);
         let leaf = (!in_turn).then(|| parameters.leaf(digester));
-        let shares =
-            if in_turn { Shares::in_turn() } else { Shares::new(threads, digester, block_size) };
+        let shares = if in_turn {
+            Shares::in_turn()
+        } else {
+            Shares::new(threads, digester, block_size, usize::MAX)
+        };
         // A second thread would only wait for its turn and cost a stack.
         let threads = if in_turn { 1 } else { threads };
         Self::of(leaf, accumulator, threads, batch_size, shares)

@@ -5,7 +5,7 @@ use crate::Digester;
 
 /// The shares of a number of threads in what is in flight: content that waits, or that a thread has taken.
 #[derive(Clone, Debug)]
-pub(super) struct Shares {
+pub struct Shares {
     threads: usize,
     /// The length of a block in bytes.
     unit: usize,
@@ -19,21 +19,28 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Creates the shares of `threads` threads in blocks of `block_size` bytes that `digester` hashes.
-    pub fn new(threads: usize, digester: &Digester, block_size: usize) -> Self {
-        let times: Vec<_> = (0..=MAX_LANES).map(|count| digester.cost(count)).collect();
+    /// Creates the shares of `threads` threads in blocks of `block_size` bytes that `digester` hashes. More lanes than fit into
+    /// `room` bytes are left empty.
+    pub fn new(threads: usize, digester: &Digester, block_size: usize, room: usize) -> Self {
+        let lanes = (room / block_size).clamp(1, MAX_LANES);
+        let times: Vec<_> = (0..=lanes).map(|count| digester.cost(count)).collect();
         Self::of(threads, block_size, &times, SIZES)
     }
 
     /// Creates the shares of one thread in a content that is hashed in one piece.
-    pub fn in_turn() -> Self {
+    pub(super) fn in_turn() -> Self {
         Self::of(1, 1, &[0, 1], SIZES)
     }
 
     /// Creates the shares in blocks of `unit` bytes, from the time that a thread takes for each number of them, from 0. Only
     /// ratios matter. `sizes` are the least and the greatest share in bytes. The least is at least a block, and the greatest
     /// at least all lanes.
-    pub fn of(threads: usize, unit: usize, times: &[u64], (least, most): (usize, usize)) -> Self {
+    pub(super) fn of(
+        threads: usize,
+        unit: usize,
+        times: &[u64],
+        (least, most): (usize, usize),
+    ) -> Self {
         // Whether `count` blocks take as long for each as `others` do, or at most so many percent longer.
         let is_as_fast = |count: usize, others: usize, percent: u64| {
             times[count] * others as u64 * 100 <= times[others] * count as u64 * (100 + percent)
@@ -77,7 +84,7 @@ impl Shares {
     }
 
     /// Returns whether a thread would hash more than these bytes faster for each byte.
-    pub fn gains(&self, waiting: usize) -> bool {
+    pub(super) fn gains(&self, waiting: usize) -> bool {
         waiting.div_ceil(self.unit) < self.full
     }
 }

@@ -1,11 +1,12 @@
 //! Hashes blocks, many at a time. Zero blocks are not hashed.
 
-use blkhash::engine::{Accumulator, Batch, BlockPieces, Ordered, Stopped};
+use blkhash::engine::{Accumulator, Batch, BlockPieces, Ordered, Shares, Stopped};
 use blkhash::{BlockDigests, Digest, Digester, Leaf, Parameters};
 
 use super::{BlockHasher, Checksum, DynSink, HandIn, LONG_RUN, Lane, Needed, Parts, ZeroRuns};
 use crate::memory::Data;
 use crate::plan::{Chunk, Piece, ZeroLimits};
+use crate::tuning::MAX_BUFFER;
 
 pub(crate) struct BlockLane<'s> {
     hasher: BlockHasher<'s>,
@@ -21,6 +22,11 @@ impl<'s> BlockLane<'s> {
 impl Lane for BlockLane<'_> {
     fn unit(&self) -> u64 {
         self.hasher.leaf.block_size() as u64
+    }
+
+    fn shares(&self, threads: usize) -> Option<Shares> {
+        let leaf = self.hasher.leaf;
+        Some(Shares::new(threads, leaf.digester(), leaf.block_size(), MAX_BUFFER))
     }
 
     fn zero_limits(&self) -> ZeroLimits {

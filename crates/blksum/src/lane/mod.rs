@@ -1,7 +1,7 @@
 //! Lanes of a pass, each of which hashes the content in its own way, and the checksums that they
 //! compute. A file for each kind.
 
-use blkhash::engine::Stopped;
+use blkhash::engine::{Shares, Stopped};
 use blkhash::{BlockDigests, Digest, Leaf, Sink};
 
 use crate::memory::Data;
@@ -15,6 +15,12 @@ pub(crate) mod segments;
 pub(crate) trait Lane: Sync {
     /// Returns the unit in bytes, a power of two. The content may be cut at its multiples.
     fn unit(&self) -> u64;
+
+    /// Returns the shares of threads in its blocks, if it hashes several at once.
+    fn shares(&self, threads: usize) -> Option<Shares> {
+        let _ = threads;
+        None
+    }
 
     /// Returns the limits on zeros for this lane. A pass uses the lowest limits of its lanes.
     fn zero_limits(&self) -> ZeroLimits;

@@ -65,15 +65,25 @@ impl Digester {
         chosen.expect("every kernel is an implementation")
     }
 
-    /// Returns the assumed time for `count` inputs of one length, hashed by one thread. Only ratios matter.
-    pub(crate) fn cost(&self, count: usize) -> u64 {
-        let (mut left, mut cost) = (count, 0);
-        while left > 0 {
-            let Some(kernel) = self.start.kernel_for(left) else { return count as u64 };
-            cost += u64::from(guess(family(self.algorithm), kernel.name, kernel.cost).cost);
-            left = left.saturating_sub(kernel.lanes);
+    /// Returns the assumed times for each number of inputs of one length from 0 to `most`, hashed by one thread. Only ratios
+    /// matter.
+    pub(crate) fn costs(&self, most: usize) -> Vec<u64> {
+        let mut costs = vec![0];
+        // Asking for the CPU takes time.
+        let (mut last, mut cost) = (None, 1);
+        for count in 1..=most {
+            let kernel = self.start.kernel_for(count);
+            let name = kernel.map(|kernel| kernel.name);
+            if let Some(kernel) = kernel
+                && name != last
+            {
+                cost = u64::from(guess(family(self.algorithm), kernel.name, kernel.cost).cost);
+            }
+            last = name;
+            let lanes = kernel.map_or(1, |kernel| kernel.lanes);
+            costs.push(cost + costs[count.saturating_sub(lanes)]);
         }
-        cost
+        costs
     }
 
     /// Returns whether each batch is hashed by a random implementation, for tests, as with

@@ -23,8 +23,7 @@ impl Shares {
     /// `room` bytes are left empty.
     pub fn new(threads: usize, digester: &Digester, block_size: usize, room: usize) -> Self {
         let lanes = (room / block_size).clamp(1, MAX_LANES);
-        let times: Vec<_> = (0..=lanes).map(|count| digester.cost(count)).collect();
-        Self::of(threads, block_size, &times, SIZES)
+        Self::of(threads, block_size, &digester.costs(lanes), SIZES)
     }
 
     /// Creates the shares of one thread in a content that is hashed in one piece.

@@ -1385,7 +1385,7 @@ def test_storage_is_shared(workdir, kind):
         with open(root / "copy.raw", "r+b") as file:
             file.write(b"other")
         assert (root / "disk.raw").read_bytes()[: len(content)] == content
-        for what, status in (("source", 0), ("none", 0)):
+        for what in ("source", "none"):
             about = json.loads(run("--json", f"--verify={what}", root / "disk.raw", root / what))
             assert about["shared_bytes"] == 9 * MIB + 4321 and about["read_back"] is None
             assert about["checksum"] == (checksum.decode() if what == "source" else None)

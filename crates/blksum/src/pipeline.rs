@@ -69,11 +69,11 @@ pub(crate) fn threads(source: &dyn Source, tuning: &Tuning) -> (usize, usize) {
 fn chunk_size(size: u64, lanes: &[Box<dyn Lane + '_>], threads: usize, tuning: &Tuning) -> u64 {
     let usual = tuning.clamped_read_size();
     let size = usize::try_from(size).unwrap_or(usize::MAX);
-    if size <= usual {
+    if size <= usual || usual < DEFAULT_READ_SIZE {
         return usual as u64;
     }
     let share = lanes.iter().filter_map(|lane| lane.shares(threads)).map(|it| it.share(size)).max();
-    let share = share.filter(|_| usual >= DEFAULT_READ_SIZE).map_or(0, |share| 1 << share.ilog2());
+    let share = share.map_or(0, |share| 1 << share.ilog2());
     usual.max(share) as u64
 }
 

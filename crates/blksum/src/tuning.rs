@@ -11,7 +11,8 @@ pub struct Tuning {
     /// only this many hash at once.
     pub threads: usize,
     /// Bytes that one thread reads at a time. Rounded up to a power of two, and to the block size
-    /// or the image's granularity if larger.
+    /// or the image's granularity if larger. With the default or more, also to the blocks that are
+    /// hashed side by side, up to [`MAX_BUFFER`].
     pub read_size: usize,
     /// Number of chunks that may be finished ahead of the first unfinished one. At least twice the
     /// number of threads is used.

@@ -104,6 +104,7 @@ def copy(
     block_size: Optional[int] = None,
     zeros: _Zeros = "auto",
     verify: Literal["readback", "source"] = "readback",
+    reflink: Literal["auto", "never"] = "auto",
     update: bool = False,
     force: bool = False,
     expect: Optional[str] = None,

@@ -58,7 +58,7 @@ Block.__doc__ = "A block of a map. `digest` is None unless `kind` is `data`."
 
 
 Copied = namedtuple(
-    "Copied", "checksum size format written zeroed equal verified read_back destination_size"
+    "Copied", "checksum size format written zeroed equal verified read_back destination_size shared"
 )
 Copied.__doc__ = """The result of a copy.
 
@@ -66,7 +66,7 @@ Copied.__doc__ = """The result of a copy.
 of bytes: those that were written, that became or stayed zero without being written, and that the destination had already.
 `verified` is "readback" or "source". `read_back` is how the destination was read: "direct" is around the page cache,
 "page-cache" through it, "nbd" from the server. It is None for "source", and so is `destination_size`, the size of the destination
-in bytes, which may be larger than the content.
+in bytes, which may be larger than the content. `shared` is the number of bytes whose storage it shares with the source.
 """
 
 

@@ -70,6 +70,7 @@ class Copied(NamedTuple):
     verified: Literal["readback", "source"]
     read_back: Optional[str]
     destination_size: Optional[int]
+    shared: int
 
 class BtrfsFinding(NamedTuple):
     category: str

@@ -41,6 +41,8 @@ use crate::types;
 ///         "keep-if-zero" (what is zero is left alone).
 ///     verify: what is compared with the source: "readback" (the destination, read again) or
 ///         "source" (nothing: the checksum is that of what was read).
+///     reflink: whether a copy of a raw image within one btrfs or XFS shares its storage: "auto"
+///         (if it can, and is read once then) or "never".
 ///     update: read the destination, and write only what differs.
 ///     force: overwrite a file that exists, or a device or an export that holds something.
 ///     expect: fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX.
@@ -53,7 +55,7 @@ use crate::types;
 ///
 /// Returns:
 ///     A `Copied` with `checksum`, which is the one of `checksum()` for the copy, `size`, `format`
-///     of the source, `written`, `zeroed` and `equal` bytes, `verified`, `read_back` and
+///     of the source, `written`, `zeroed`, `equal` and `shared` bytes, `verified`, `read_back` and
 ///     `destination_size`.
 ///
 /// Raises:
@@ -72,8 +74,8 @@ use crate::types;
 /// True
 #[pyfunction]
 #[pyo3(
-    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", update=false, force=false, expect=None, threads=None, progress=None, cancel=None, **options),
-    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', update=False, force=False, expect=None, threads=None, progress=None, cancel=None, **options)"
+    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", reflink="auto", update=false, force=false, expect=None, threads=None, progress=None, cancel=None, **options),
+    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', reflink='auto', update=False, force=False, expect=None, threads=None, progress=None, cancel=None, **options)"
 )]
 #[expect(clippy::too_many_arguments, reason = "are those of Python")]
 pub fn copy<'py>(
@@ -85,6 +87,7 @@ pub fn copy<'py>(
     block_size: Option<u64>,
     zeros: &str,
     verify: &str,
+    reflink: &str,
     update: bool,
     force: bool,
     expect: Option<&str>,
@@ -104,6 +107,14 @@ pub fn copy<'py>(
             return Err(PyValueError::new_err(message));
         }
     };
+    let shares = match reflink {
+        "auto" => true,
+        "never" => false,
+        other => {
+            let message = format!("reflink must be auto or never, not '{other}'");
+            return Err(PyValueError::new_err(message));
+        }
+    };
     let source = Request::new(source, options)?;
     let tuning = arguments::tuning(threads, source.options().max_zeros)?;
     let job = Job {
@@ -117,6 +128,7 @@ pub fn copy<'py>(
         parameters: parameters(&definition, digest, expected.as_ref())?,
         zeros: zeros.parse().map_err(|error| value_error(format!("zeros: {error:#}")))?,
         updates: update,
+        shares,
         verify,
         expected: expected.map(|value| value.digest),
         tuning,
@@ -163,6 +175,7 @@ struct Job {
     parameters: Parameters,
     zeros: Zeros,
     updates: bool,
+    shares: bool,
     verify: Verify,
     expected: Option<Vec<u8>>,
     tuning: Tuning,
@@ -185,7 +198,9 @@ impl Job {
             place.into_destination(Some(opened.image()), self.zeros, self.source.options());
         let destination = destination.map_err(refused)?;
         spare.into_iter().for_each(|spare| file.found_empty(spare));
+        let is_whole = self.shares && opened.subject().partition.is_none();
         let copied = Copy::new(slice::from_ref(&self.parameters))
+            .share(opened.image().whole_file().filter(|_| is_whole))
             .zeros(self.zeros)
             .update(self.updates)
             .verify(self.verify)
@@ -250,7 +265,7 @@ impl Done {
         let Self { copied, format, verify } = self;
         let Copied { digests, size, amounts, read_back, destination_size, .. } = copied;
         let all = Amounts { written: size, ..Amounts::default() };
-        let Amounts { written, zeroed, equal, .. } = amounts.unwrap_or(all);
+        let Amounts { written, zeroed, equal, shared, .. } = amounts.unwrap_or(all);
         let checksum = digests[0].to_string();
         let verified = match verify {
             Verify::ReadBack => "readback",
@@ -259,7 +274,18 @@ impl Done {
         let read_back = read_back.map(ReadMethod::name);
         types::COPIED.make(
             py,
-            (checksum, size, format, written, zeroed, equal, verified, read_back, destination_size),
+            (
+                checksum,
+                size,
+                format,
+                written,
+                zeroed,
+                equal,
+                verified,
+                read_back,
+                destination_size,
+                shared,
+            ),
         )
     }
 }

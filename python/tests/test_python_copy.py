@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+import filesystems
 import images
 import pytest
 from conftest import HANG, blksum, run
@@ -360,3 +361,26 @@ def test_devices(disk):
         copied = blkhash.copy("disk.qcow2", device, force=True)
         check(copied, "disk.qcow2", device, 8 * MIB)
         assert copied.destination_size == 16 * MIB and copied.read_back in ("direct", "page-cache")
+
+
+@ROOT
+def test_storage_is_shared(tmp_path, monkeypatch):
+    filesystems.require()
+    with filesystems.xfs(tmp_path / "volume.img") as root:
+        monkeypatch.chdir(root)
+        write(random.Random(6), "disk.raw", 8 * MIB)
+        images.convert("disk.raw", "disk.qcow2")
+        shared = blkhash.copy("disk.raw", "shared.raw")
+        assert (shared.shared, shared.written, shared.zeroed) == (8 * MIB, 0, 0)
+        for source, name, options in [
+            ("disk.raw", "written.raw", {"reflink": "never"}),
+            ("disk.raw", "punched.raw", {"zeros": "punch"}),
+            ("disk.qcow2", "converted.raw", {}),
+        ]:
+            copied = blkhash.copy(source, name, **options)
+            assert copied.shared == 0 and copied.checksum == shared.checksum
+            check(copied, source, name, 8 * MIB)
+        run("cmp", "disk.raw", "shared.raw")
+        with pytest.raises(ValueError, match="auto or never"):
+            blkhash.copy("disk.raw", "x", reflink="always")
+        monkeypatch.chdir(tmp_path)

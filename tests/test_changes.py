@@ -177,7 +177,7 @@ def test_truncated_while_mapped(blksum, workdir, fmt, digest):
     imagespec.write(f"{GIB // 2}:A", "disk.raw")
     subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", fmt, "disk.raw", "disk"], check=True)
     # Written back, so that it may leave the page cache, and read, so that it is in it.
-    os.sync()
+    subprocess.run(["sync", "-f", "disk"], check=True)
     pathlib.Path("disk").read_bytes()
     process = start_mapping(blksum, "disk", "--digest", digest)
     os.truncate("disk", 1 << 20)

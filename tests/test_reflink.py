@@ -125,7 +125,7 @@ def random_file(rng, path, size):
             fallocate(path, KEEP_SIZE, offset, min(length, size - offset))
         write(path, offset, random_bytes(rng, min(length, size - offset)))
     if rng.random() < 0.6:
-        os.sync()
+        images.run("sync", "-f", str(path))
 
 
 def change(rng, path, other):
@@ -287,7 +287,7 @@ def test_without_places_everything_is_read(workdir):
     with mounted("btrfs", workdir) as root:
         one, other = root / "one", root / "other"
         one.write_bytes(rng.randbytes(1000))
-        os.sync()
+        images.run("sync", "-f", str(root))
         images.run("cp", "--reflink=auto", str(one), str(other))
         assert compare(one, other) == 1000
     for kind in ("btrfs", "xfs"):

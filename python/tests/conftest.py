@@ -16,7 +16,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python"
 sys.path += [str(ROOT / "tests"), str(ROOT / "reference")]
-os.environ["PATH"] += ":/usr/sbin:/sbin"
+os.environ["PATH"] = f"{ROOT}/tests/bin:{os.environ['PATH']}:/usr/sbin:/sbin"
 os.environ["LC_ALL"] = "C"
 
 BLKSUM = pathlib.Path(os.environ.get("BLKSUM", ROOT / "target/release/blksum")).absolute()

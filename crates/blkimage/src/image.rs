@@ -18,6 +18,7 @@ use self::known_extent::KnownExtent;
 use self::on_volume::OnVolume;
 use crate::bitmap::{Bitmap, DirtyExtents};
 use crate::chain::Chain;
+use crate::check::{Summary, Visitor};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::extent::{Extent, ExtentKind};
 use crate::identity::VolumeId;
@@ -102,6 +103,15 @@ impl Image {
     pub fn check_digests(&self) -> Result<()> {
         let files = self.layers.iter().flat_map(|layer| layer.files());
         files.into_iter().try_for_each(HostFile::verify)
+    }
+
+    /// Checks the structure of the image itself, not of its backing files. Returns `None` if its format has no checks.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or changed. Damage is no error, and is passed to `visitor`.
+    pub fn check_structure(&self, visitor: &mut dyn Visitor) -> Result<Option<Summary>> {
+        self.layers.first().map_or(Ok(None), |layer| layer.check_structure(visitor))
     }
 
     /// The images of the chain, this one first.

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use crate::bitmap::Bitmap;
+use crate::check::{Summary, Visitor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::origin::Place;
 use crate::snapshot::Snapshot;
@@ -36,6 +37,13 @@ pub(crate) trait Layer: Send + Sync {
     fn place(&self, stored: Stored, offset: u64) -> Option<Place> {
         let _ = (stored, offset);
         None
+    }
+
+    /// Checks the structure, as in [`Image::check_structure`](crate::Image::check_structure). Returns `None` if the format has
+    /// no checks.
+    fn check_structure(&self, visitor: &mut dyn Visitor) -> Result<Option<Summary>> {
+        let _ = visitor;
+        Ok(None)
     }
 
     /// Returns the internal snapshots, as in [`Image::snapshots`](crate::Image::snapshots).

@@ -48,6 +48,7 @@ mod bitmap;
 mod buffer;
 mod caches;
 mod chain;
+pub mod check;
 #[cfg(feature = "compressed")]
 mod compressed;
 mod compression;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::chain::{Candidate, Chain, OpenedLayer};
+use crate::check::{Summary, Visitor};
 #[cfg(feature = "compressed")]
 use crate::compressed::{self, Decompressed};
 #[cfg(feature = "compressed")]
@@ -55,6 +56,45 @@ impl OpenOptions {
         }
         let file = chain.host_file(Box::new(file), path);
         finish(chain, file, Folder::Of(path.to_path_buf()), 0)
+    }
+
+    /// Checks the structure of the image at `path` without opening its content, which may be encrypted, damaged, or need files
+    /// that are missing. No other file is opened. Returns `None` if its format has no checks.
+    ///
+    /// The path is that of a file, not of a disk in a container, and the file is not decompressed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened, read or recognised, is in use for writing, or changed, or if it has no valid header.
+    /// Other damage is no error, and is passed to `visitor`.
+    pub fn check_structure(
+        &self,
+        path: &Path,
+        visitor: &mut dyn Visitor,
+    ) -> Result<Option<Summary>> {
+        let mut chain = Chain::new(self);
+        let file = open_found(&mut chain, &find(path)?, path)?;
+        self.check_file(&chain.host_file(Box::new(file), path), visitor)
+    }
+
+    /// Checks the structure of the image in any storage, as [`check_structure`](Self::check_structure) does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or recognised, or if it has no valid header.
+    pub fn check_storage(
+        &self,
+        storage: Box<dyn Storage>,
+        name: &str,
+        visitor: &mut dyn Visitor,
+    ) -> Result<Option<Summary>> {
+        self.check_file(&Chain::new(self).host_file(storage, Path::new(name)), visitor)
+    }
+
+    fn check_file(&self, file: &HostFile, visitor: &mut dyn Visitor) -> Result<Option<Summary>> {
+        let checked = formats::check(file, top_format(self, file, 0)?, visitor);
+        file.check_unchanged()?;
+        checked
     }
 
     /// Opens the image in a compressed storage.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use blkhash::{Algorithm, Digester};
-use blkimage::partition::{Partition, table};
+use blkimage::partition::{Gpt, Partition, Protection, Structure, table, verify_gpt};
 use blkimage::{Format, Image, Memory, OpenOptions, Slice, Source};
 
 fn disk(bytes: Vec<u8>) -> Image {
@@ -183,4 +183,88 @@ fn windows() {
     assert_eq!(window.extent(10, 1000).unwrap().end(), 50);
     assert_eq!(Slice::new(whole.clone(), 200, u64::MAX).unwrap().size(), 56);
     assert!(Slice::new(whole, 257, 1).is_none());
+}
+
+/// Adds the backup at the end of the disk.
+fn with_backup(mut bytes: Vec<u8>) -> Vec<u8> {
+    let size = bytes.len();
+    let last = size / 512 - 1;
+    bytes.copy_within(1024..1024 + 128 * 128, size - 512 - 128 * 128);
+    bytes[512 + 32] = last as u8;
+    bytes.copy_within(512..604, size - 512);
+    let backup = &mut bytes[size - 512..];
+    backup[24] = last as u8;
+    backup[32] = 1;
+    backup[72] = (last - 32) as u8;
+    for at in [512, size - 512] {
+        let header = &mut bytes[at..][..92];
+        header[16..20].fill(0);
+        let sum = crc32(header);
+        header[16..20].copy_from_slice(&sum);
+    }
+    bytes
+}
+
+fn defects(gpt: &Gpt) -> Vec<Structure> {
+    gpt.parts.iter().filter(|part| part.defect.is_some()).map(|part| part.structure).collect()
+}
+
+#[test]
+fn both_copies_are_verified() {
+    let good = with_backup(gpt(128, 128, 2, &[(40, 49), (50, 59)]));
+    let found = verify_gpt(&disk(good.clone())).unwrap().unwrap();
+    assert_eq!((found.sector_size, found.protection), (512, Protection::Protective));
+    assert_eq!((found.parts.len(), found.table.partitions.len()), (5, 2));
+    assert!(defects(&found).is_empty() && found.contradictions.is_empty());
+    assert!(found.remarks.is_empty());
+    let size = good.len();
+    let headers = [(512, Structure::PrimaryHeader), (size - 512, Structure::BackupHeader)];
+    let headers =
+        headers.into_iter().flat_map(|(start, it)| (start..start + 92).map(move |at| (at, it)));
+    let entries =
+        [(1024, Structure::PrimaryEntries), (size - 512 - 128 * 128, Structure::BackupEntries)];
+    let entries =
+        entries.into_iter().flat_map(|(start, it)| (start..start + 300).map(move |at| (at, it)));
+    for (at, structure) in headers.chain(entries) {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1 << (at % 8);
+        let found = verify_gpt(&disk(bytes)).unwrap().unwrap();
+        assert_eq!(defects(&found), [structure], "{at}");
+        assert_eq!(found.table.partitions.len(), 2);
+    }
+}
+
+#[test]
+fn contradictions_of_copies() {
+    // The backup has other entries, with a checksum that matches.
+    let good = with_backup(gpt(128, 128, 2, &[(40, 49)]));
+    let other = with_backup(gpt(128, 128, 2, &[(41, 49)]));
+    let mut bytes = good.clone();
+    let start = bytes.len() - 512 - 128 * 128;
+    bytes[start..].copy_from_slice(&other[start..]);
+    let found = verify_gpt(&disk(bytes)).unwrap().unwrap();
+    assert!(defects(&found).is_empty());
+    assert_eq!(found.contradictions.len(), 1);
+    let overlap = with_backup(gpt(128, 128, 2, &[(40, 50), (50, 59)]));
+    assert_eq!(verify_gpt(&disk(overlap)).unwrap().unwrap().contradictions.len(), 1);
+    // The disk was made larger.
+    let mut grown = good.clone();
+    grown.resize(good.len() + 51_200, 0);
+    let found = verify_gpt(&disk(grown.clone())).unwrap().unwrap();
+    assert!(defects(&found).is_empty() && found.contradictions.is_empty());
+    assert_eq!(found.remarks.len(), 1);
+    // No MBR, or another one.
+    let mut bytes = good.clone();
+    bytes[450] = 0xef;
+    let found = verify_gpt(&disk(bytes.clone())).unwrap().unwrap();
+    assert_eq!(found.protection, Protection::Damaged);
+    bytes[454] = 7;
+    bytes[458..462].copy_from_slice(&[9, 0, 0, 0]);
+    let found = verify_gpt(&disk(bytes.clone())).unwrap().unwrap();
+    assert_eq!(found.protection, Protection::Replaced);
+    bytes[..512].fill(0);
+    let found = verify_gpt(&disk(bytes)).unwrap().unwrap();
+    assert_eq!(found.protection, Protection::Missing);
+    assert!(verify_gpt(&disk(vec![0; 65536])).unwrap().is_none());
+    assert!(verify_gpt(&disk(Vec::new())).unwrap().is_none());
 }

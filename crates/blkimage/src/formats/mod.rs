@@ -26,6 +26,7 @@ mod vmdk;
 mod vpc;
 
 use crate::chain::{Candidate, Chain, OpenedLayer};
+use crate::check::{Summary, Visitor};
 #[cfg(not(feature = "qemu-nbd"))]
 use crate::error::ErrorKind;
 use crate::error::Result;
@@ -33,6 +34,7 @@ use crate::options::OpenOptions;
 #[cfg(feature = "qemu-nbd")]
 use crate::options::Reader;
 use crate::probe::Format;
+use crate::storage::HostFile;
 
 /// Opens a file as an image of its format.
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
@@ -66,6 +68,18 @@ fn open_native(chain: &mut Chain<'_>, image: &Candidate) -> Option<Result<Opened
         Format::Vhdx => vhdx::open(chain, image),
         Format::Luks | Format::Bochs | Format::Cloop | Format::Dmg => return None,
     })
+}
+
+/// Checks the structure of a file of this format. Returns `None` if the format has no checks.
+pub(crate) fn check(
+    file: &HostFile,
+    format: Format,
+    visitor: &mut dyn Visitor,
+) -> Result<Option<Summary>> {
+    match format {
+        Format::Qcow2 => qcow2::check::check(file, visitor).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Returns whether snapshots of images of this format can be read with these options.

@@ -15,6 +15,36 @@ impl BootSector {
         self.entries().iter().any(|entry| entry.kind == GPT_PROTECTION)
     }
 
+    /// Returns the last sector that the protective entry covers.
+    pub(super) fn protected_end(&self) -> Option<u64> {
+        let entry = self.entries().into_iter().find(|entry| entry.kind == GPT_PROTECTION)?;
+        (u64::from(entry.start) + u64::from(entry.count)).checked_sub(1)
+    }
+
+    /// Returns the number of the first entry with a type and no sectors, or with sectors and no type. Hybrid disks have an
+    /// entry of one sector without a type, because some firmware looks for the flag of a bootable partition.
+    pub(super) fn incomplete(&self) -> Option<u32> {
+        let is_incomplete = |entry: &Entry| match entry.kind {
+            0 => entry.count > 1,
+            _ => entry.count == 0,
+        };
+        let mut entries = (1..).zip(self.entries());
+        entries.find(|(_, entry)| is_incomplete(entry)).map(|(number, _)| number)
+    }
+
+    /// Returns whether there is a partition in a sector.
+    pub(super) fn covers(&self, sector: u64) -> bool {
+        self.entries().iter().filter(|entry| entry.is_used()).any(|entry| {
+            let start = u64::from(entry.start);
+            (start..start + u64::from(entry.count)).contains(&sector)
+        })
+    }
+
+    /// Returns whether an entry describes a partition.
+    pub(super) fn is_used(&self) -> bool {
+        self.entries().iter().any(|entry| entry.is_used())
+    }
+
     /// Returns the partitions, including logical ones.
     pub(super) fn partitions(&self, source: &dyn Source) -> Table {
         let mut table = Table { label: Some(Label::Mbr), ..Table::default() };

@@ -4,9 +4,11 @@ mod entries;
 mod gpt;
 mod kind;
 mod mbr;
+mod verify;
 
 pub use self::entries::{Details, Label, NoPartition, Partition, Table, TableError};
 pub use self::kind::{Guid, Kind};
+pub use self::verify::{Defect, Gpt, Part, Protection, Structure, verify_gpt};
 use crate::Source;
 
 /// Returns the partition table of a disk, which is empty if the disk has none.

@@ -14,7 +14,7 @@ use crate::storage::HostFile;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Directory {
     /// Offset of the extension.
-    stated_at: u64,
+    pub stated_at: u64,
     count: u32,
     reserved: u32,
     size: u64,
@@ -22,6 +22,11 @@ pub(super) struct Directory {
 }
 
 impl Directory {
+    /// Returns the offset and the length of the directory in bytes.
+    pub fn place(&self) -> (u64, u64) {
+        (self.offset, self.size)
+    }
+
     /// Parses the extension. Returns `None` if it does not have the right size.
     pub fn parse(data: &[u8], stated_at: u64) -> Option<Self> {
         let data: &[u8; 24] = data.try_into().ok()?;
@@ -37,6 +42,49 @@ impl Directory {
 
 /// Fails unless the directory of an image of `size` bytes and its tables are valid.
 pub(super) fn check(file: &HostFile, directory: &Directory, size: u64, cluster: u64) -> Result<()> {
+    check_entries(file, directory, size, cluster, &mut |bitmap, _| {
+        if bitmap.is_in_use() { Ok(()) } else { bitmap.check_table(file, cluster) }
+    })
+}
+
+/// The table of a bitmap.
+pub(super) struct BitmapTable {
+    /// Offset of the entry of the directory.
+    pub stated_at: u64,
+    pub offset: u64,
+    /// Number of entries.
+    pub entries: u64,
+}
+
+/// Returns the place of the directory, and the tables of all bitmaps. Fails unless the directory is valid. The tables need not
+/// be.
+pub(super) fn tables(
+    file: &HostFile,
+    directory: &Directory,
+    size: u64,
+    cluster: u64,
+) -> Result<Vec<BitmapTable>> {
+    let mut found = Vec::new();
+    check_entries(file, directory, size, cluster, &mut |bitmap, stated_at| {
+        found.push(BitmapTable {
+            stated_at,
+            offset: bitmap.table_offset,
+            entries: u64::from(bitmap.table_size),
+        });
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Fails unless the directory of an image of `size` bytes is valid, and `check_table` accepts all bitmaps with the offsets of
+/// their entries.
+fn check_entries(
+    file: &HostFile,
+    directory: &Directory,
+    size: u64,
+    cluster: u64,
+    check_table: &mut dyn FnMut(&Entry, u64) -> Result<()>,
+) -> Result<()> {
     let broken = |rule: &str| file.corrupt(format!("bitmaps: {rule}")).at(directory.stated_at);
     if directory.reserved != 0 {
         return Err(broken("reserved field is not zero"));
@@ -70,8 +118,8 @@ pub(super) fn check(file: &HostFile, directory: &Directory, size: u64, cluster: 
             tables = tables
                 .checked_sub(u64::from(bitmap.table_size) * 8)
                 .ok_or_else(|| broken("tables take more than 32 MiB"))?;
-            bitmap.check_table(file, cluster)?;
         }
+        check_table(&bitmap, offset)?;
         offset = bitmap.end;
     }
     if offset == end { Ok(()) } else { Err(broken("directory has more entries than it says")) }
@@ -271,11 +319,7 @@ impl Entry {
             let window = &mut window[..WINDOW.min((end - offset) as usize)];
             file.read_exact_at(window, offset)?;
             for (index, entry) in window.as_chunks().0.iter().enumerate() {
-                let entry = u64::from_be_bytes(*entry);
-                let host = entry & ENTRY_OFFSET;
-                let is_aligned = host.is_multiple_of(cluster);
-                let is_all_ones = entry & ENTRY_ALL_ONES != 0;
-                if entry & ENTRY_RESERVED != 0 || !is_aligned || (host != 0 && is_all_ones) {
+                if entry_cluster(u64::from_be_bytes(*entry), cluster).is_err() {
                     return Err(broken(offset + index as u64 * 8));
                 }
             }
@@ -290,6 +334,18 @@ const DIRTY_TRACKING: u8 = 1;
 
 const IN_USE: u32 = 1 << 0;
 const AUTO: u32 = 1 << 1;
+
+/// Returns the cluster that an entry of a bitmap table names, or 0 if it names none. Fails if the entry is not valid.
+pub(super) fn entry_cluster(entry: u64, cluster: u64) -> Result<u64, &'static str> {
+    let host = entry & ENTRY_OFFSET;
+    if entry & ENTRY_RESERVED != 0 {
+        return Err("reserved bits are set");
+    }
+    if !host.is_multiple_of(cluster) || (host != 0 && entry & ENTRY_ALL_ONES != 0) {
+        return Err("is neither a place nor a value");
+    }
+    Ok(host)
+}
 
 const ENTRY_ALL_ONES: u64 = 1;
 const ENTRY_RESERVED: u64 = 0xff00_0000_0000_01fe;

@@ -81,17 +81,16 @@ impl Geometry {
         guest: u64,
         unit: u32,
     ) -> Result<(MapKind, u32), Invalid> {
-        if entry & COMPRESSED != 0 {
-            return if self.has_data_file {
-                Err("compressed cluster in an image with an external data file")
-            } else {
-                Ok((MapKind::Compressed(self.compressed(entry)), self.units() - unit))
-            };
-        }
-        let offset = entry & OFFSET_MASK;
-        let is_zero = !self.is_extended && entry & ZERO != 0;
-        let is_host_0 = self.has_data_file && entry & COPIED != 0 && !is_zero;
-        let has_host = offset != 0 || is_host_0;
+        let (offset, has_host, is_zero) = match self.place(entry) {
+            Place::Compressed(_) if self.has_data_file => {
+                return Err("compressed cluster in an image with an external data file");
+            }
+            Place::Compressed(stored) => {
+                return Ok((MapKind::Compressed(stored), self.units() - unit));
+            }
+            Place::Host { offset, is_zero } => (offset, true, is_zero),
+            Place::None { is_zero } => (0, false, is_zero),
+        };
         if has_host && !self.is_aligned(offset) {
             return Err("host offset is not aligned to a cluster");
         }
@@ -112,6 +111,22 @@ impl Geometry {
         Ok((if has_host { data } else { MapKind::Unallocated }, 1))
     }
 
+    /// Returns the place that an entry names, whether or not a cluster may lie there.
+    pub fn place(&self, entry: u64) -> Place {
+        if entry & COMPRESSED != 0 {
+            return Place::Compressed(self.compressed(entry));
+        }
+        let offset = entry & OFFSET_MASK;
+        let is_zero = !self.is_extended && entry & ZERO != 0;
+        // Offset 0 of an external data file is a place like any other.
+        let is_host_0 = self.has_data_file && entry & COPIED != 0 && !is_zero;
+        if offset != 0 || is_host_0 {
+            Place::Host { offset, is_zero }
+        } else {
+            Place::None { is_zero }
+        }
+    }
+
     fn compressed(&self, entry: u64) -> Stored {
         let sector_bits = self.cluster_bits - 8;
         let shift = 62 - sector_bits;
@@ -119,6 +134,20 @@ impl Geometry {
         let sectors = ((entry >> shift) & ((1 << sector_bits) - 1)) + 1;
         Stored { offset, length: sectors * SECTOR - offset % SECTOR }
     }
+}
+
+/// The place that an L2 entry names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Compressed(Stored),
+    /// A cluster at this offset, which is said to be zero if `is_zero`.
+    Host {
+        offset: u64,
+        is_zero: bool,
+    },
+    None {
+        is_zero: bool,
+    },
 }
 
 /// Classifies subclusters by a bitmap, which shows for each of 32 whether it is allocated (low half) or
@@ -143,9 +172,14 @@ fn classify_unit(bitmap: u64, unit: u32, data: Option<MapKind>) -> Result<(MapKi
 /// Bits of L1 and L2 entries that hold the offset.
 pub(super) const OFFSET_MASK: u64 = 0x00ff_ffff_ffff_fe00;
 
-const COPIED: u64 = 1 << 63;
-const COMPRESSED: u64 = 1 << 62;
-const ZERO: u64 = 1;
+/// The cluster or table has a reference count of 1.
+pub(super) const COPIED: u64 = 1 << 63;
+pub(super) const COMPRESSED: u64 = 1 << 62;
+pub(super) const ZERO: u64 = 1;
 
 /// Unit of the length of compressed clusters in bytes, for every cluster size.
 const SECTOR: u64 = 512;
+
+/// Bits of entries that must be 0. Of compressed clusters, there are none.
+pub(super) const L1_RESERVED: u64 = 0x7f00_0000_0000_01ff;
+pub(super) const L2_RESERVED: u64 = 0x3f00_0000_0000_01fe;

@@ -13,8 +13,18 @@ pub(super) struct Extensions {
     pub backing_format: Option<Vec<u8>>,
     pub data_file: Option<Vec<u8>>,
     pub bitmaps: Option<Directory>,
+    pub encryption: Option<Found>,
     /// Names of incompatible feature bits, escaped for display.
     pub incompatible_features: BTreeMap<u8, String>,
+}
+
+/// A place in the file that an extension names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// Offset of the extension.
+    pub stated_at: u64,
+    pub offset: u64,
+    pub length: u64,
 }
 
 /// Reads the extensions from `offset` up to their end mark or `end`.
@@ -54,8 +64,16 @@ pub(super) fn read(
                 })?);
             }
             ENCRYPTION => {
-                let reason = "has a header of encryption and is not encrypted";
-                return Err(file.corrupt(reason).at(offset));
+                let data = data(ENCRYPTION_SIZE)?;
+                let data: &[u8; ENCRYPTION_SIZE as usize] =
+                    data.as_slice().try_into().map_err(|_| {
+                        file.corrupt("header extension of encryption is too short").at(offset)
+                    })?;
+                extensions.encryption = Some(Found {
+                    stated_at: offset,
+                    offset: u64::from_be_bytes(array(data, 0)),
+                    length: u64::from_be_bytes(array(data, 8)),
+                });
             }
             FEATURE_NAMES => name_features(&data(MAX_FEATURE_TABLE)?, extensions),
             _ => {}
@@ -103,6 +121,9 @@ const MAX_FORMAT_NAME: u64 = 15;
 
 /// Size of the description of the bitmap directory.
 const BITMAPS_SIZE: u64 = 24;
+
+/// Size of the description of the header of encryption.
+const ENCRYPTION_SIZE: u64 = 16;
 
 /// Maximum length of the name of a data file: that of a path in Linux.
 /// Limit in bytes.

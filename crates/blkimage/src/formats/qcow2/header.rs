@@ -2,7 +2,7 @@
 
 use super::bitmaps::Directory;
 use super::entry::Geometry;
-use super::extensions::{self, Extensions};
+use super::extensions::{self, Extensions, Found};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::decompress::Compression;
 use crate::formats::empty;
@@ -29,6 +29,11 @@ pub(crate) struct Header {
     pub backing_format: Option<Vec<u8>>,
     /// Name of the external data file, always present if one is used.
     pub data_file: Option<Vec<u8>>,
+    pub(super) refcounts: RefcountTable,
+    /// Place of the header of the encryption, if there is one.
+    pub(super) encryption: Option<Found>,
+    /// Whether the image was not closed, so that its reference counts may be too low.
+    pub(super) is_dirty: bool,
     /// Whether QEMU marked the image as corrupt.
     pub is_corrupt: bool,
     version: u32,
@@ -43,8 +48,32 @@ pub(crate) struct SnapshotTable {
     pub count: u32,
 }
 
+/// The location of the reference counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RefcountTable {
+    pub offset: u64,
+    /// Length of the table in clusters.
+    pub clusters: u32,
+    /// Binary logarithm of the width of a count in bits, at most 6.
+    pub order: u32,
+}
+
+/// The purpose of reading a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Reads the content. Fails if it is encrypted or cannot be complete.
+    Content,
+    /// Checks the structure. Fails only if other structures cannot be found.
+    Check,
+}
+
 impl Header {
+    /// Reads the header to read the content of the image.
     pub fn read(file: &HostFile) -> Result<Self> {
+        Self::read_for(file, Purpose::Content)
+    }
+
+    pub(super) fn read_for(file: &HostFile, purpose: Purpose) -> Result<Self> {
         let bytes = file.read_head(FIXED_SIZE)?;
         if !bytes.starts_with(b"QFI\xfb") {
             return Err(file.error(ErrorKind::Format, "is not a qcow2 image").at(0));
@@ -62,11 +91,12 @@ impl Header {
             let _ = extensions::read(file, fixed.header_length, end, &mut extensions);
             return Err(fixed.unknown_features(file, &extensions));
         }
-        fixed.check_encryption(file)?;
+        fixed.check_encryption(file, purpose)?;
         let compression = fixed.compression(file)?;
-        fixed.check_refcounts(file)?;
+        fixed.check_refcounts(file, purpose)?;
         extensions::read(file, fixed.header_length, end, &mut extensions)?;
 
+        fixed.check_encryption_header(file, &extensions)?;
         let has_data_file = fixed.incompatible & DATA_FILE != 0;
         if has_data_file && extensions.data_file.is_none() {
             return Err(file.corrupt("external data file is used and not named"));
@@ -88,13 +118,27 @@ impl Header {
             backing_file: fixed.read_backing_file(file)?,
             backing_format: extensions.backing_format,
             data_file: if has_data_file { extensions.data_file } else { None },
+            refcounts: RefcountTable {
+                offset: fixed.refcounts_offset,
+                clusters: fixed.refcounts_clusters,
+                order: fixed.refcount_order,
+            },
+            encryption: extensions.encryption,
+            is_dirty: fixed.incompatible & DIRTY != 0,
             is_corrupt: fixed.incompatible & CORRUPT != 0,
             version: fixed.version,
             cluster_bits: fixed.cluster_bits,
             is_extended: fixed.is_extended(),
         };
-        header.check_l1(file, header.l1, header.size, L1_ENTRIES_AT)?;
-        check_empty(file, header.l1, header.size)?;
+        match purpose {
+            Purpose::Content => {
+                header.check_l1(file, header.l1, header.size, L1_ENTRIES_AT)?;
+                check_empty(file, header.l1, header.size)?;
+            }
+            Purpose::Check => {
+                header.check_l1_size(file, header.l1, header.size, L1_ENTRIES_AT)?;
+            }
+        }
         Ok(header)
     }
 
@@ -116,6 +160,22 @@ impl Header {
         size: u64,
         stated_at: u64,
     ) -> Result<()> {
+        let needed = self.check_l1_size(file, l1, size, stated_at)?;
+        let end = l1.offset.checked_add(needed * 8);
+        if needed > 0 && end.is_none_or(|end| end > file.size()) {
+            return Err(file.corrupt("L1 table lies past the end of the file").at(l1.offset));
+        }
+        Ok(())
+    }
+
+    /// Fails unless an L1 table is aligned and covers `size` bytes. Returns the number of entries that this takes.
+    fn check_l1_size(
+        &self,
+        file: &HostFile,
+        l1: L1Table,
+        size: u64,
+        stated_at: u64,
+    ) -> Result<u64> {
         if l1.entries > MAX_L1_ENTRIES {
             return Err(file.corrupt("L1 table is larger than 32 MiB").at(stated_at));
         }
@@ -127,11 +187,7 @@ impl Header {
         if !self.geometry().is_aligned(l1.offset) {
             return Err(file.corrupt("L1 table is not aligned to a cluster").at(l1.offset));
         }
-        let end = l1.offset.checked_add(needed * 8);
-        if needed > 0 && end.is_none_or(|end| end > file.size()) {
-            return Err(file.corrupt("L1 table lies past the end of the file").at(l1.offset));
-        }
-        Ok(())
+        Ok(needed)
     }
 }
 
@@ -227,14 +283,33 @@ impl Fixed {
         Ok(())
     }
 
-    fn check_encryption(&self, file: &HostFile) -> Result<()> {
+    fn check_encryption(&self, file: &HostFile, purpose: Purpose) -> Result<()> {
         let reason = match self.encryption {
             0 => return Ok(()),
-            1 => format!("is encrypted with AES, which is not read{DECRYPT}"),
-            2 => format!("is encrypted with LUKS, which is not read{DECRYPT}"),
+            AES | LUKS if purpose == Purpose::Check => return Ok(()),
+            AES => format!("is encrypted with AES, which is not read{DECRYPT}"),
+            LUKS => format!("is encrypted with LUKS, which is not read{DECRYPT}"),
             method => format!("is encrypted with unknown method {method}"),
         };
         Err(file.error(ErrorKind::Unsupported, reason).at(32))
+    }
+
+    /// Fails if an image has a header of encryption and is not encrypted with LUKS, or the other way round.
+    fn check_encryption_header(&self, file: &HostFile, extensions: &Extensions) -> Result<()> {
+        match extensions.encryption {
+            None if self.encryption == LUKS => {
+                Err(file.corrupt("is encrypted and has no header of encryption").at(32))
+            }
+            Some(found) if self.encryption != LUKS => {
+                let reason = "has a header of encryption and is not encrypted";
+                Err(file.corrupt(reason).at(found.stated_at))
+            }
+            Some(found) if found.offset & (self.cluster_size() - 1) != 0 => {
+                let reason = "header of encryption is not aligned to a cluster";
+                Err(file.corrupt(reason).at(found.stated_at))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn compression(&self, file: &HostFile) -> Result<Compression> {
@@ -253,13 +328,12 @@ impl Fixed {
         }
     }
 
-    /// Checks the location of the reference counts, which are never read. QEMU does not
-    /// open an image without them.
-    fn check_refcounts(&self, file: &HostFile) -> Result<()> {
+    /// Checks the location of the reference counts. QEMU does not open an image without them, except to check it.
+    fn check_refcounts(&self, file: &HostFile, purpose: Purpose) -> Result<()> {
         if self.refcount_order > MAX_REFCOUNT_ORDER {
             return Err(file.corrupt("reference counts are wider than 64 bits").at(96));
         }
-        if self.refcounts_clusters == 0 {
+        if self.refcounts_clusters == 0 && purpose == Purpose::Content {
             return Err(file.corrupt("reference count table is missing").at(56));
         }
         let size = u64::from(self.refcounts_clusters) << self.cluster_bits;
@@ -338,12 +412,12 @@ const MIN_EXTENDED_BITS: u32 = 14;
 
 /// Maximum number of entries of an L1 table. QEMU refuses one of more than 32 MiB.
 /// Limit in entries.
-const MAX_L1_ENTRIES: u64 = (32 << 20) / 8;
+pub(super) const MAX_L1_ENTRIES: u64 = (32 << 20) / 8;
 
 /// Limit of QEMU: counts of 64 bits.
 const MAX_REFCOUNT_ORDER: u32 = 6;
 
-/// Maximum size of the table of reference counts, as in QEMU. The table is not read.
+/// Maximum size of the table of reference counts, as in QEMU. Only a check reads the table.
 /// Limit in bytes.
 const MAX_REFCOUNT_TABLE: u64 = 8 << 20;
 
@@ -370,6 +444,10 @@ const KNOWN_INCOMPATIBLE: u64 = DIRTY | CORRUPT | DATA_FILE | COMPRESSION | EXTE
 /// Autoclear bits, which a writer clears if it does not support the feature.
 const BITMAPS: u64 = 1 << 0;
 const DATA_FILE_RAW: u64 = 1 << 1;
+
+/// Methods of encryption.
+const AES: u32 = 1;
+const LUKS: u32 = 2;
 
 /// Advice for encrypted images.
 const DECRYPT: &str = ": have qemu-nbd decrypt it (--object secret), and read what that exports";

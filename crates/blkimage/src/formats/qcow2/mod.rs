@@ -1,11 +1,12 @@
 //! qcow2, versions 2 and 3, as in the specification and in QEMU.
 //!
 //! Guest offsets are mapped to host offsets through two levels of tables, which are read in windows
-//! on demand. Reference counts are never read. No number in the file is trusted: sums are checked,
+//! on demand. Reference counts are read by checks only (`check/`). No number in the file is trusted: sums are checked,
 //! tables and clusters must lie inside the file, and an allocation by a length from the file is
 //! always bounded by a constant.
 
 mod bitmaps;
+pub(crate) mod check;
 mod entry;
 mod extensions;
 mod header;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use crate::bitmap::Bitmap;
 use crate::caches::LayerCaches;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
+use crate::check::{Summary, Visitor};
 use crate::error::{ErrorKind, Result, excerpt};
 use crate::formats::decompress::{Cluster, Compression};
 use crate::formats::two_level::{L1Table, Rules, Tables};
@@ -154,6 +156,10 @@ impl Layer for Qcow2 {
         let method = self.compression.name();
         let encoding = Encoding { offset: stored.offset, length: stored.length, method, decoded };
         Some(Place::encoded(self.file.id()?, encoding, offset & (decoded - 1)))
+    }
+
+    fn check_structure(&self, visitor: &mut dyn Visitor) -> Result<Option<Summary>> {
+        check::check(&self.file, visitor).map(Some)
     }
 
     fn snapshots(&self) -> Result<Option<Vec<Snapshot>>> {

@@ -12,6 +12,30 @@ use crate::storage::HostFile;
 /// Fails unless the snapshot table is valid. Called even if no snapshot is requested, because QEMU
 /// reads the table to open the image.
 pub(super) fn check(file: &HostFile, header: &Header) -> Result<()> {
+    walk(file, header, &mut |_| ()).map(|_| ())
+}
+
+/// A snapshot as its entry in the table describes it.
+pub(super) struct Listed {
+    /// Offset of the entry.
+    pub offset: u64,
+    pub l1: L1Table,
+    /// Length of the extra data in bytes.
+    pub extra_length: u32,
+}
+
+/// Returns all snapshots, and the end of their table. Fails unless the table is valid.
+pub(super) fn tables(file: &HostFile, header: &Header) -> Result<(Vec<Listed>, u64)> {
+    let mut found = Vec::new();
+    let end = walk(file, header, &mut |entry| {
+        let Entry { offset, l1, extra_length, .. } = *entry;
+        found.push(Listed { offset, l1, extra_length });
+    })?;
+    Ok((found, end))
+}
+
+/// Passes every entry of the snapshot table to `visit`, and returns the end of the last one. Fails unless the table is valid.
+fn walk(file: &HostFile, header: &Header, visit: &mut dyn FnMut(&Entry)) -> Result<u64> {
     let SnapshotTable { offset: start, count } = header.snapshots;
     if count > MAX_SNAPSHOTS {
         return Err(file.corrupt("more than 65536 snapshots").at(60));
@@ -20,15 +44,16 @@ pub(super) fn check(file: &HostFile, header: &Header) -> Result<()> {
     if !is_aligned || start > i64::MAX as u64 - u64::from(count) * HEAD_SIZE {
         return Err(file.corrupt("snapshot table is not aligned to a cluster").at(64));
     }
-    let mut offset = start;
+    let mut end = start;
     for _ in 0..count {
-        let entry = Entry::read(file, offset)?;
-        offset = entry.end.next_multiple_of(8);
-        if offset - start > MAX_TABLE {
+        let entry = Entry::read(file, end.next_multiple_of(8))?;
+        end = entry.end;
+        if end.next_multiple_of(8) - start > MAX_TABLE {
             return Err(file.corrupt("snapshot table is larger than 64 MiB").at(entry.offset));
         }
+        visit(&entry);
     }
-    Ok(())
+    Ok(end)
 }
 
 /// Returns the virtual size and L1 table of the snapshot with the id `wanted`, or else of the first one

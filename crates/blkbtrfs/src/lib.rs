@@ -29,7 +29,7 @@
 //! [`find`] finds file systems on disks and in their partitions, and [`group`] puts the devices of each
 //! together. [`FileSystems`] does both, and verifies all that it finds.
 //!
-//! [`Contents`] names the partitions and files that lie in ranges of a disk.
+//! [`Finder`] names the files in ranges of a device, and says what is free.
 
 #![deny(clippy::missing_errors_doc)]
 
@@ -37,11 +37,11 @@ mod backref;
 mod bytes;
 mod checksum;
 mod chunk;
-mod contents;
 mod devices;
 mod error;
 mod filesystem;
 mod find;
+mod finder;
 mod locate;
 mod lzo;
 mod name_hash;
@@ -49,6 +49,7 @@ mod raid6;
 mod rebuild;
 mod report;
 mod rules;
+mod space;
 mod superblock;
 mod tree;
 mod used;
@@ -58,13 +59,14 @@ mod verify;
 pub use backref::{Owner, Owners};
 pub use checksum::{Checksum, ChecksumType};
 pub use chunk::Profile;
-pub use contents::{Content, Contents};
 pub use devices::Device;
 pub use error::{Error, Result};
 pub use filesystem::{Allocation, FileSystem};
 pub use find::{Candidate, Found, Group, Part, Unverified, find, group};
+pub use finder::{FileAt, FilesAt, Finder};
 pub use name_hash::{NoObscureName, name_hash, obscure_name};
 pub use report::{FileSystems, Report, Verdict};
+pub use space::{Space, Usage};
 pub use superblock::{DeviceItem, Superblock, SuperblockDefect, has_magic};
 pub use tree::{BlockDefect, Parent, object::tree_name};
 pub use used::{Unprotected, Used};

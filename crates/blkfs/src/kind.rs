@@ -12,6 +12,8 @@ pub enum Kind {
     Ext3,
     /// ext4.
     Ext4,
+    /// The external journal of an ext3 or ext4.
+    Jbd,
     /// XFS.
     Xfs,
     /// NTFS.
@@ -33,6 +35,7 @@ impl Kind {
             Self::Ext2 => "ext2",
             Self::Ext3 => "ext3",
             Self::Ext4 => "ext4",
+            Self::Jbd => "jbd",
             Self::Xfs => "xfs",
             Self::Ntfs => "ntfs",
             Self::Fat12 => "fat12",

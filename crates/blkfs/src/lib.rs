@@ -7,23 +7,31 @@
 //! their owners, the structures with checksums and whether they match, the names in directories, and what it could not read.
 //! [`Owners`] is the visitor that keeps a sorted list of the extents, and [`Names`] the one that makes paths.
 //!
+//! [`volumes`] reads what lies between a disk and its file systems: LUKS and LVM.
+//!
 //! [`Contents`] names the partitions and files in ranges of a disk, also those of btrfs.
 
 #![deny(clippy::missing_errors_doc)]
 
-#[allow(dead_code, reason = "readers use it")]
 mod bytes;
-#[allow(dead_code, reason = "readers use it")]
+mod contents;
 mod crc;
 mod error;
+mod exfat;
+mod ext;
+mod fat;
 mod file_system;
 mod kind;
 mod names;
+mod ntfs;
 mod owners;
+mod reader;
 mod visitor;
-#[allow(dead_code, reason = "readers use it")]
 mod volume;
+pub mod volumes;
+mod xfs;
 
+pub use contents::{Content, Contents, Holder, Span, Usage};
 pub use error::{Error, Result};
 pub use file_system::FileSystem;
 pub use kind::Kind;

@@ -40,13 +40,18 @@ impl Names {
         Ok(names)
     }
 
+    /// Returns the names of a file system that cannot be read.
+    pub(crate) fn unknown() -> Self {
+        Self { is_partial: true, ..Self::default() }
+    }
+
     /// Returns whether objects may have names that are not known.
     pub fn is_partial(&self) -> bool {
         self.is_partial
     }
 
-    /// Returns the paths of an object from the top directory on, with a slash in front, sorted, at most `limit`. Names that do
-    /// not lead to the top are left out.
+    /// Returns the paths of an object from the top directory on, which is `/` itself, sorted, at most `limit`. Names that do not
+    /// lead to the top are left out.
     pub fn paths(&self, object: ObjectId, limit: usize) -> Vec<Vec<u8>> {
         if object == self.root {
             return vec![b"/".to_vec()];
@@ -81,10 +86,11 @@ impl Names {
         }
         let mut path = Vec::with_capacity(length);
         for link in links.iter().rev() {
-            path.push(match link.kind {
-                EntryKind::Child => b'/',
-                EntryKind::Stream => b':',
-            });
+            match link.kind {
+                EntryKind::Child if path.is_empty() => {}
+                EntryKind::Child => path.push(b'/'),
+                EntryKind::Stream => path.push(b':'),
+            }
             let start = link.start as usize;
             path.extend_from_slice(&self.text[start..start + usize::from(link.length)]);
         }
@@ -159,14 +165,14 @@ mod tests {
     #[test]
     fn links_are_paths() {
         let mut names = names(&[(2, 12, "b"), (2, 11, "a"), (11, 12, "hard"), (12, 13, "in file")]);
-        assert_eq!(names.paths(12, 16), [b"/a/hard".to_vec(), b"/b".to_vec()]);
+        assert_eq!(names.paths(12, 16), [b"a/hard".to_vec(), b"b".to_vec()]);
         assert_eq!(names.paths(12, 1).len(), 1);
         assert_eq!(names.paths(2, 16), [b"/".to_vec()]);
         assert!(names.paths(14, 16).is_empty());
         let (name, kind) = (&b"stream"[..], EntryKind::Stream);
         names.entry(Entry { parent: 11, object: 99, name, kind });
         names.sort();
-        assert_eq!(names.paths(99, 16), [b"/a:stream".to_vec()]);
+        assert_eq!(names.paths(99, 16), [b"a:stream".to_vec()]);
     }
 
     #[test]

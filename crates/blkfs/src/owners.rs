@@ -40,6 +40,11 @@ impl Owners {
         Ok(owners)
     }
 
+    /// Returns the owners of a file system that cannot be read.
+    pub(crate) fn unknown() -> Self {
+        Self { is_partial: true, ..Self::default() }
+    }
+
     /// Returns whether extents are missing.
     pub fn is_partial(&self) -> bool {
         self.is_partial
@@ -48,6 +53,13 @@ impl Owners {
     /// Returns all extents by offset.
     pub fn extents(&self) -> &[Extent] {
         &self.extents
+    }
+
+    /// Returns the parts with an owner between two offsets, by offset.
+    pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = Extent> {
+        let first = self.ends.partition_point(|end| *end <= start);
+        let from_first = self.extents[first..].iter().take_while(move |it| it.offset < end);
+        from_first.filter_map(move |extent| extent.within(start, end))
     }
 
     /// Returns the owners of `length` bytes from `offset` on, at most `limit` parts.

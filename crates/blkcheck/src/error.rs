@@ -1,0 +1,16 @@
+//! Reasons why a disk cannot be checked.
+
+/// A result whose error is [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Reason why a disk cannot be checked at all. What cannot be read in one of its layers is a [`Finding`](crate::Finding).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The image changed while it was read, or its server is gone.
+    #[error(transparent)]
+    Image(#[from] blkimage::Error),
+    /// The caller cancelled the check.
+    #[error("cancelled")]
+    Cancelled,
+}

@@ -165,3 +165,108 @@ def test_errors_name_the_image(verbs, workdir):
     assert verbs("checksum", workdir / "image").startswith(f"error 15 {workdir}/image: ")
     assert verbs("opt", "format") == ""
     assert verbs("diff", workdir / "image", workdir / "image").startswith("error 40 ")
+
+
+def name_of(name):
+    return bytes.fromhex(name["name_bytes"]).decode() if "name_bytes" in name else name["name"]
+
+
+def fields(*values):
+    """The fields of a record, in the words of the program."""
+    return ["-" if value is None else str(value) for value in values]
+
+
+def records(answer):
+    """The records of an answer, and what is behind them."""
+    *found, rest = answer.split("\36")
+    return [record.split("\37")[:-1] for record in found], rest
+
+
+def health(*args, status):
+    """The answer that the command gives for a check."""
+    found = {"layer": [], "finding": []}
+    for line in blkhash("check", "--json", *args, status=status).splitlines():
+        it = json.loads(line)
+        if it["type"] == "layer":
+            verified = [sum(entry[key] for entry in it["verified"]) for key in ("count", "bytes")]
+            found["layer"].append(fields(
+                it["place"], it["layer"], it["label"], it["uuid"], it["verdict"], it["partition"], it["offset"], it["length"],
+                *verified, it["unprotected_bytes"], it["mismatches"], it["damaged"], it["unreadable"], it["skipped"],
+                it["leaks"], it["outdated"], *it["remarks"],
+            ))
+        elif it["type"] == "finding":
+            found["finding"].append(fields(
+                it["place"], it["layer"], it["problem"], it["structure"], it["reason"], it["offset"], it["layer_offset"],
+                it["length"], it["object"], it["count"], *map(name_of, it["files"]),
+            ))
+    return found["layer"] + found["finding"], it["verdict"]
+
+
+def owners(image, offset, length, *options):
+    """The answer that the command gives for owners."""
+    lines = blkhash("owners", "--json", *options, image, f"{offset}-{offset + length}").splitlines()
+    return [
+        fields(
+            it["kind"], it["file_system"], it["structure"], it["partition"], it["offset"], it["length"], it["object"],
+            it["file_offset"], *map(name_of, it["names"]),
+        )
+        for it in map(json.loads, lines)
+    ]
+
+
+@pytest.fixture
+def disk(workdir):
+    """A disk with an ext4 in a partition."""
+    rng = random.Random(1)
+    os.makedirs("root/deep/er")
+    for number in range(20):
+        (workdir / f"root/deep/file {number}").write_bytes(rng.randbytes(rng.randrange(1, 200_000)))
+    os.link("root/deep/file 3", "root/deep/er/link")
+    images.run("mkfs.ext4", "-q", "-d", "root", "-b", "4096", "-O", "metadata_csum", "-L", "label", "ext4", "32M")
+    disk = workdir / "disk"
+    disk.write_bytes(bytes(40 * MIB))
+    images.run("sfdisk", "-q", disk, stdin=None, input=b"label: gpt\nstart=1MiB, size=32MiB\n")
+    images.run("dd", "if=ext4", f"of={disk}", "bs=1M", "seek=1", "conv=notrunc")
+    images.convert(disk, workdir / "disk.qcow2")
+    return disk
+
+
+def flip(path, at):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 0x5A]))
+
+
+def test_checks(verbs, disk):
+    assert records(verbs("health", disk)) == health(disk, status=0)
+    image = disk.with_suffix(".qcow2")
+    assert records(verbs("health", image)) == health(image, status=0)
+    table = images.run("dumpe2fs", "ext4").decode().split("Inode table at ")[1]
+    flip(disk, MIB + int(table.split("-")[0]) * 4096 + 256 * 11 + 8)
+    flip(disk, 512 + 56)
+    expected = health(disk, status=1)
+    assert len(expected[0]) >= 4 and expected[1] == "damaged"
+    assert records(verbs("health", disk)) == expected
+    for name, value, option in (("partition", 1, "--partition=1"), ("limit", 1, "--max-errors=1")):
+        assert verbs("opt", name, value) == ""
+        assert records(verbs("health", disk)) == health(option, disk, status=1)
+        assert verbs("opt", name) == ""
+
+
+def test_owners(verbs, disk):
+    for image in (disk, disk.with_suffix(".qcow2")):
+        for offset, length in ((0, 40 * MIB), (MIB, 5000), (2 * MIB + 1, 1), (39 * MIB, 2 * MIB)):
+            found, remarks = records(verbs("owners", image, offset, length))
+            assert found == owners(image, offset, length) and remarks == "end"
+    names = {name for record in records(verbs("owners", disk, 0, 40 * MIB))[0] for name in record[8:]}
+    assert {"deep/file 3", "deep/er/link"} <= names
+    assert verbs("opt", "partition", 1) == ""
+    found, _ = records(verbs("owners", disk, 0, 32 * MIB))
+    assert found == owners(disk, 0, 32 * MIB, "--partition=1") and found[0][3] == "-"
+    assert verbs("opt", "limit", 3) == ""
+    assert verbs("owners", disk, 0, 32 * MIB).startswith("error 44 there are more than 3 extents")
+    assert verbs("opt", "limit") == verbs("opt", "partition") == ""
+    disk.write_bytes(bytes(MIB))
+    assert verbs("owners", disk, 0, MIB) == f"error 15 {disk}: has no file system that is read"

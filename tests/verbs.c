@@ -72,6 +72,107 @@ static void extents(struct blksum_image *image, FILE *copy)
         printf("\n");
 }
 
+/* Prints a field of a record. A number that there is not is UINT64_MAX. */
+static void field(const char *text)
+{
+    printf("%s\037", text ? text : "-");
+}
+
+static void number(uint64_t value)
+{
+    if (value == UINT64_MAX)
+        field(NULL);
+    else
+        printf("%llu\037", (unsigned long long)value);
+}
+
+/* Prints the layers of a check, its findings, and its verdict. */
+static void health(struct blksum_check *check)
+{
+    static const char *const verdicts[] = {"clean", "damaged", "incomplete"};
+    static const char *const problems[] = {"mismatch", "damaged", "unreadable", "skipped"};
+    struct blksum_check_layer layer;
+    struct blksum_check_finding it;
+    const char *text;
+
+    if (check == NULL) {
+        fail();
+        return;
+    }
+    for (size_t i = 0; (int64_t)i < blksum_check_layers(check, NULL); i++) {
+        blksum_check_layer(check, i, &layer, NULL);
+        field(layer.place);
+        field(layer.kind);
+        field(layer.label);
+        field(layer.uuid);
+        field(verdicts[layer.verdict]);
+        uint64_t numbers[] = {layer.partition ? layer.partition : UINT64_MAX,
+                              layer.offset,
+                              layer.length,
+                              layer.verified,
+                              layer.verified_bytes,
+                              layer.unprotected_bytes,
+                              layer.mismatches,
+                              layer.damaged,
+                              layer.unreadable,
+                              layer.skipped,
+                              layer.leaks,
+                              layer.outdated};
+        for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
+            number(numbers[j]);
+        for (size_t j = 0; (text = blksum_check_remark(check, i, j)) != NULL; j++)
+            field(text);
+        printf("\036");
+    }
+    for (size_t i = 0; (int64_t)i < blksum_check_count(check, NULL); i++) {
+        blksum_check_get(check, i, &it, NULL);
+        blksum_check_layer(check, it.layer, &layer, NULL);
+        field(layer.place);
+        field(layer.kind);
+        field(problems[it.problem]);
+        field(it.structure);
+        field(it.reason);
+        uint64_t numbers[] = {it.offset, it.layer_offset, it.length, it.object, it.count};
+        for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
+            number(numbers[j]);
+        for (size_t j = 0; (text = blksum_check_file(check, i, j)) != NULL; j++)
+            field(text);
+        printf("\036");
+    }
+    printf("%s\n", verdicts[blksum_check_verdict(check, NULL)]);
+    blksum_check_free(check);
+}
+
+static void print_owners(struct blksum_owners *owners)
+{
+    static const char *const kinds[] = {"file", "metadata", "journal", "free", "unknown"};
+    struct blksum_owned it;
+    const char *text;
+
+    if (owners == NULL) {
+        fail();
+        return;
+    }
+    for (size_t i = 0; (int64_t)i < blksum_owners_count(owners, NULL); i++) {
+        blksum_owners_get(owners, i, &it, NULL);
+        field(kinds[it.kind]);
+        field(it.file_system);
+        field(it.structure);
+        number(it.partition ? it.partition : UINT64_MAX);
+        number(it.offset);
+        number(it.length);
+        number(it.object);
+        number(it.file_offset);
+        for (size_t j = 0; (text = blksum_owners_name(owners, i, j)) != NULL; j++)
+            field(text);
+        printf("\036");
+    }
+    for (size_t i = 0; (text = blksum_owners_remark(owners, i)) != NULL; i++)
+        field(text);
+    printf("end\n");
+    blksum_owners_free(owners);
+}
+
 /* Checks each block of an image against a map, or gives each block to a maker, from the last one to the first. */
 static void blocks(struct blksum_image *image, struct blksum_map *map, struct blksum_maker *maker,
                    uint64_t size, uint64_t block_size)
@@ -174,6 +275,11 @@ static void run(char **word, int words, struct blksum_opts *opts)
             blksum_map_block_size(map, &block_size, NULL);
             blocks(image, map, NULL, size, block_size);
         }
+    } else if (strcmp(verb, "health") == 0) {
+        health(blksum_image_check(image, opts, NULL, NULL, &error));
+    } else if (strcmp(verb, "owners") == 0) {
+        print_owners(blksum_image_owners(image, strtoull(word[2], NULL, 10),
+                                         strtoull(word[3], NULL, 10), opts, &error));
     } else if (strcmp(verb, "compare") == 0) {
         other = blksum_image_open(word[2], NULL, &error);
         print_diff(other ? blksum_image_diff(image, other, opts, NULL, NULL, &error) : NULL);

@@ -10,7 +10,7 @@
 import os as _os
 
 from blkhash import _blkhash
-from blkhash._blkhash import Hash, Image, Map, btrfs_verify, checksum, copy, diff, new
+from blkhash._blkhash import Hash, Image, Map, btrfs_verify, check, checksum, copy, diff, new, owners
 from blkhash._errors import (
     CancelledError,
     ChangedError,
@@ -50,16 +50,22 @@ from blkhash._types import (
     BtrfsFileSystem,
     BtrfsFinding,
     BtrfsReport,
+    Checked,
+    CheckFinding,
     Checksum,
     Copied,
     Difference,
     Extent,
     File,
+    Layer,
     Member,
+    Owned,
+    Owners,
     Partition,
     Run,
     Snapshot,
     State,
+    Verified,
 )
 
 __all__ = [
@@ -70,6 +76,8 @@ __all__ = [
     "BtrfsReport",
     "CancelledError",
     "ChangedError",
+    "CheckFinding",
+    "Checked",
     "Checksum",
     "Copied",
     "CopyError",
@@ -83,24 +91,30 @@ __all__ = [
     "ImageError",
     "ImageFile",
     "InUseError",
+    "Layer",
     "Map",
     "MapError",
     "Member",
     "MismatchError",
     "OpenOptions",
+    "Owned",
+    "Owners",
     "Partition",
     "ReferenceRefusedError",
     "Run",
     "Snapshot",
     "State",
+    "Verified",
     "algorithms_available",
     "btrfs_verify",
+    "check",
     "checksum",
     "copy",
     "create_map",
     "diff",
     "import_map",
     "new",
+    "owners",
     "update_map",
 ]
 

@@ -12,11 +12,13 @@ from blkhash._types import (
     Audit,
     Block,
     BtrfsReport,
+    Checked,
     Checksum,
     Copied,
     Difference,
     Extent,
     Member,
+    Owners,
     Partition,
     Run,
     Snapshot,
@@ -35,10 +37,12 @@ __all__ = [
     "_import_map",
     "_update_map",
     "btrfs_verify",
+    "check",
     "checksum",
     "copy",
     "diff",
     "new",
+    "owners",
 ]
 
 @type_check_only
@@ -82,6 +86,15 @@ def btrfs_verify(
     cancel: Optional[Event] = None,
     **options: Unpack[OpenOptions],
 ) -> BtrfsReport: ...
+def check(
+    image: Union[str, PathLike[str], Image],
+    *,
+    max_findings: int = 100,
+    threads: Optional[int] = None,
+    progress: Optional[_Progress] = None,
+    cancel: Optional[Event] = None,
+    **options: Unpack[OpenOptions],
+) -> Checked: ...
 def checksum(
     name: Union[str, PathLike[str]],
     digests: Union[str, Iterable[str]] = "sha256",
@@ -123,6 +136,14 @@ def diff(
     progress: Optional[_Progress] = None,
     cancel: Optional[Event] = None,
 ) -> list[Difference]: ...
+def owners(
+    image: Union[str, PathLike[str], Image],
+    offset: int = 0,
+    length: Optional[int] = None,
+    *,
+    limit: int = 262144,
+    **options: Unpack[OpenOptions],
+) -> Owners: ...
 
 @final
 class Image:

@@ -129,6 +129,71 @@ class BtrfsReport(namedtuple("BtrfsReport", "file_systems problems others")):
         return not self.problems and all(system.is_complete for system in self.file_systems)
 
 
+Verified = namedtuple("Verified", "structure count bytes")
+Verified.__doc__ = "Structures of one kind whose checksums match: their number, and the bytes that the checksums cover."
+
+Layer = namedtuple(
+    "Layer",
+    "place partition offset length layer label uuid verdict verified unprotected_bytes mismatches damaged unreadable skipped"
+    " leaks outdated remarks",
+)
+Layer.__doc__ = """A layer of an image, such as its partition table or a file system.
+
+`place` is "image", "disk", "partition 2" or "partition 2: LV root", and `partition` the number if the layer is all of a partition.
+`offset` and `length` are the part of the disk that it lies in. `layer` is its kind, such as "gpt" or "ext4", or "unknown". `verdict`
+is "clean", "incomplete" (something could not be verified) or "damaged". `verified` has a `Verified` for each kind of structure, and
+`unprotected_bytes` is the size of content without a checksum. `mismatches`, `damaged`, `unreadable` and `skipped` are numbers of
+findings. The layer "image" has numbers of clusters that nothing uses (`leaks`) and of reference counts that are computed anew when
+the image is next opened for writing (`outdated`). `remarks` are sentences. What a layer does not have is None.
+"""
+
+CheckFinding = namedtuple(
+    "CheckFinding",
+    "place partition layer problem structure offset layer_offset length object files reason count",
+)
+CheckFinding.__doc__ = """What is wrong with a layer of an image.
+
+`place`, `partition` and `layer` are those of the `Layer`. `problem` is "mismatch" (a checksum does not match), "damaged" (bytes
+violate the rules of the layer), "unreadable" or "skipped" (a limit was reached, or a feature is not read). `offset` is that of
+the `structure` in the content of the image, or in its file if `place` is "image", and `layer_offset` that in the layer. `length` is
+0 if unknown. `object` is the number of the inode or file record, or None, and `files` has at most 16 names of files that are hit. The
+finding stands for `count` of them.
+"""
+
+
+class Checked(namedtuple("Checked", "verdict layers findings")):
+    """The result of `check()`.
+
+    `verdict` is the worst of the `layers`, which are in the order of the disk. `findings` has the first ones.
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_clean(self):
+        """Whether all checksums match, and everything was verified."""
+        return self.verdict == "clean"
+
+
+Owned = namedtuple(
+    "Owned", "offset length partition file_system kind structure names object file_offset"
+)
+Owned.__doc__ = """Bytes of an image that belong to one thing.
+
+`kind` is "file" (content), "metadata" (of a file system), "journal", "free" or "unknown", `structure` the name of a structure of
+metadata, such as "directory" or "inode table", and `names` has the names of the file or directory from the top of the file system,
+several if it has hard links. `object` is the number of the inode or file record, and `file_offset` the offset of the first byte in
+the content of the file. `partition` is a number, and `file_system` a kind such as "ext4". What the bytes do not have is None.
+"""
+
+Owners = namedtuple("Owners", "extents remarks")
+Owners.__doc__ = """The result of `owners()`.
+
+`extents` has an `Owned` for each extent, by offset. `remarks` has pairs of the number of a partition, or None, and a sentence about
+its file system, such as that its journal was not replayed.
+"""
+
+
 class Checksum(namedtuple("Checksum", "hexdigests size format tag")):
     """Checksums of an image: `hexdigests` by the name of the digest, the size in bytes, and the format.
 

@@ -115,6 +115,67 @@ class BtrfsReport(NamedTuple):
     @property
     def is_complete(self) -> bool: ...
 
+class Verified(NamedTuple):
+    structure: str
+    # A field of the name `count` hides the method of tuple.
+    count: int  # type: ignore[assignment]
+    bytes: int
+
+class Layer(NamedTuple):
+    place: str
+    partition: Optional[int]
+    offset: int
+    length: int
+    layer: str
+    label: Optional[str]
+    uuid: Optional[str]
+    verdict: Literal["clean", "incomplete", "damaged"]
+    verified: tuple[Verified, ...]
+    unprotected_bytes: Optional[int]
+    mismatches: int
+    damaged: int
+    unreadable: int
+    skipped: int
+    leaks: Optional[int]
+    outdated: Optional[int]
+    remarks: tuple[str, ...]
+
+class CheckFinding(NamedTuple):
+    place: str
+    partition: Optional[int]
+    layer: str
+    problem: Literal["mismatch", "damaged", "unreadable", "skipped"]
+    structure: str
+    offset: int
+    layer_offset: int
+    length: int
+    object: Optional[int]
+    files: tuple[str, ...]
+    reason: str
+    count: int  # type: ignore[assignment]
+
+class Checked(NamedTuple):
+    verdict: Literal["clean", "incomplete", "damaged"]
+    layers: tuple[Layer, ...]
+    findings: tuple[CheckFinding, ...]
+    @property
+    def is_clean(self) -> bool: ...
+
+class Owned(NamedTuple):
+    offset: int
+    length: int
+    partition: Optional[int]
+    file_system: Optional[str]
+    kind: Literal["file", "metadata", "journal", "unknown", "free"]
+    structure: Optional[str]
+    names: tuple[str, ...]
+    object: Optional[int]
+    file_offset: Optional[int]
+
+class Owners(NamedTuple):
+    extents: list[Owned]
+    remarks: tuple[tuple[Optional[int], str], ...]
+
 class Checksum(NamedTuple):
     hexdigests: dict[str, str]
     size: int

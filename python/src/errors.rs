@@ -17,6 +17,10 @@ pub enum Failure {
     Image(blkimage::Error),
     /// The file systems of this image, or of all images, cannot be verified.
     Btrfs(blkbtrfs::Unverified, Option<OsString>),
+    /// A check of an image failed.
+    Check(blkcheck::Error),
+    /// The image with this name has no file system that is read.
+    NoFiles(OsString),
     /// A pass over an image failed. The map has this name.
     Pass(blksum::Error, OsString),
     /// The map with this name cannot be read or written.
@@ -39,8 +43,15 @@ impl Failure {
     /// Returns the exception.
     pub fn into_err(self, py: Python<'_>) -> PyErr {
         match self {
-            Self::Image(error) => of_image(py, &error),
             Self::Btrfs(error, name) => of_btrfs(py, &error, name.as_deref()),
+            Self::Image(error) | Self::Check(blkcheck::Error::Image(error)) => of_image(py, &error),
+            Self::Check(blkcheck::Error::Cancelled) => cancelled(py),
+            Self::Check(error) => other(py, &error.to_string()),
+            Self::NoFiles(name) => {
+                let reason = "has no file system that is read";
+                let message = format!("{}: {reason}", name.display());
+                new(py, "image", ("format", message, &*name, None::<u64>, None::<i32>))
+            }
             Self::Pass(error, name) => of_pass(py, &error, &name),
             Self::Map(error, name) => of_map(py, &error, &name),
             Self::Maps(error, left, right) => {
@@ -84,6 +95,12 @@ fn of_image_advised(py: Python<'_>, error: &blkimage::Error, advice: &str) -> Py
     let name: &OsStr = error.name().as_os_str();
     let kind = kind(error.kind());
     new(py, "image", (kind, message, name, error.offset(), errno))
+}
+
+/// Describes why an image cannot be opened, without its name.
+pub fn reason(error: &blkimage::Error) -> String {
+    let source = error.io_error().map(|source| format!(": {source}")).unwrap_or_default();
+    format!("{}{source}{}", error.reason(), advice(error.hint()))
 }
 
 /// Returns which argument helps, behind a colon.

@@ -19,6 +19,7 @@
 mod arguments;
 mod btrfs;
 mod buffer;
+mod check;
 mod checksum;
 mod copy;
 mod diff;
@@ -36,6 +37,7 @@ mod new_file;
 mod new_map;
 mod open;
 mod open_map;
+mod owners;
 mod process;
 mod types;
 mod update;
@@ -47,6 +49,8 @@ mod module {
 
     #[pymodule_export]
     use super::btrfs::btrfs_verify;
+    #[pymodule_export]
+    use super::check::check;
     #[pymodule_export]
     use super::checksum::checksum;
     #[pymodule_export]
@@ -63,6 +67,8 @@ mod module {
     use super::map::Map;
     #[pymodule_export]
     use super::new_map::create_map;
+    #[pymodule_export]
+    use super::owners::owners;
     #[pymodule_export]
     use super::process::forked;
     #[pymodule_export]

@@ -108,8 +108,17 @@ impl Request {
 
     /// Opens the image. An image that a child process serves lives no longer than this thread.
     pub fn open(&self) -> Result<Opened, Failure> {
+        self.select(Arc::new(self.open_image()?))
+    }
+
+    /// Opens the image, but no partition of it.
+    pub fn open_image(&self) -> Result<Image, blkimage::Error> {
+        self.options.open_location(self.name.location())
+    }
+
+    /// Selects the partition of the image.
+    pub fn select(&self, image: Arc<Image>) -> Result<Opened, Failure> {
         let name = self.name.as_os_str();
-        let image = Arc::new(self.options.open_location(self.name.location())?);
         let selected = Selected::new(image, self.partition.map(Part::Partition));
         let selected = selected.map_err(|error| match error {
             PartError::Partition(NoPartition::Table(TableError::Image(error))) => {

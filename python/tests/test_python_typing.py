@@ -37,6 +37,15 @@ for system in report.file_systems:
     names += [name for finding in system.findings for name in finding.files]
     if system.is_clean and report.is_complete:
         print(system.devices[1])
+checked = blkhash.check(image, max_findings=5, threads=1, cancel=threading.Event())
+for layer in checked.layers:
+    number: int = sum(it.count + it.bytes for it in layer.verified) + layer.mismatches
+    names += [layer.place, *layer.remarks]
+if not checked.is_clean and checked.findings[0].problem == "mismatch":
+    names += checked.findings[0].files
+owners = blkhash.owners("disk", 0, 4096, limit=10, partition=1)
+names += [name for owned in owners.extents if owned.kind == "file" for name in owned.names]
+names += [text for partition, text in owners.remarks if partition is not None]
 copied = blkhash.copy("disk", pathlib.Path("copy"), zeros="punch", expect="sha256:" + "0" * 64, snapshot="before")
 sizes: list[int] = [copied.size, copied.written, copied.zeroed, copied.equal]
 if copied.read_back is None and copied.verified == "source":
@@ -60,6 +69,8 @@ WRONG = {
     "blkhash.copy('disk', 'copy', verify='none')": "arg-type",
     "blkhash.btrfs_verify('disk', 5)": "arg-type",
     "blkhash.btrfs_verify('disk').findings": "attr-defined",
+    "blkhash.check('disk', 'other')": "call-arg",
+    "blkhash.owners('disk').extents[0].file_system.upper()": "union-attr",
     "blkhash.Map('map').root.hex()": "union-attr",
     "blkhash.nothing": "attr-defined",
 }

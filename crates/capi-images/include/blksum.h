@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 
 /*
- * libblksum: checksums, block maps and btrfs file systems of disk images of any format
+ * libblksum: checksums, block maps, checks and owners of disk images of any format
  *
  * This prints what `blksum disk.qcow2` prints:
  *
@@ -32,8 +32,8 @@
  *
  * Images are read only, by their own process and not in a sandbox as that of the blksum command.
  *
- * The manual pages blksum(3), blksum-opts(3), blksum-map(3) and blksum-btrfs(3) each have an example
- * program.
+ * The manual pages blksum(3), blksum-opts(3), blksum-map(3), blksum-check(3) and blksum-btrfs(3)
+ * each have an example program.
  */
 
 #ifndef BLKSUM_H
@@ -449,6 +449,178 @@ const char *blksum_btrfs_file(const struct blksum_btrfs *btrfs, size_t index, si
 const char *blksum_btrfs_problem(const struct blksum_btrfs *btrfs, size_t index);
 
 void blksum_btrfs_free(struct blksum_btrfs *btrfs);
+
+/*
+ * Checks
+ */
+
+/* The result of a check of an image. */
+struct blksum_check;
+
+struct blksum_check_layer {
+    /* Where the layer is: "image", "disk", "partition 2", "partition 2: LV root" and so on. */
+    const char *place;
+    /* What it is, such as "qcow2" or "ext4", or "unknown". */
+    const char *kind;
+    /* Its label or name, and its UUID or serial number, or NULL. */
+    const char *label;
+    const char *uuid;
+    /* The part of the disk that it lies in. */
+    uint64_t offset;
+    uint64_t length;
+    /* The number of structures whose checksums match, and the bytes that these cover. */
+    uint64_t verified;
+    uint64_t verified_bytes;
+    /* The bytes of content without a checksum, or UINT64_MAX if they are not known. */
+    uint64_t unprotected_bytes;
+    /* The numbers of findings of each enum blksum_check_problem. */
+    uint64_t mismatches;
+    uint64_t damaged;
+    uint64_t unreadable;
+    uint64_t skipped;
+    /*
+     * If the place is "image": clusters that nothing uses, which waste space and are no damage, and
+     * reference counts that are computed anew when the image is next opened for writing. Otherwise
+     * UINT64_MAX.
+     */
+    uint64_t leaks;
+    uint64_t outdated;
+    /* The number of the partition that the layer is all of, or 0. */
+    uint32_t partition;
+    /* An enum blksum_verdict, as blksum_check_verdict(). */
+    uint32_t verdict;
+};
+
+enum blksum_check_problem {
+    /* A checksum does not match. */
+    BLKSUM_CHECK_MISMATCH = 0,
+    /* Bytes violate the rules of the layer. */
+    BLKSUM_CHECK_DAMAGED = 1,
+    /* Something cannot be read. */
+    BLKSUM_CHECK_UNREADABLE = 2,
+    /* Something was not verified: a limit was reached, or a feature is not read. */
+    BLKSUM_CHECK_SKIPPED = 3
+};
+
+struct blksum_check_finding {
+    /* The name of the structure. */
+    const char *structure;
+    /* What is wrong with it. */
+    const char *reason;
+    /* The index of its layer. */
+    uint64_t layer;
+    /* Its offset in the content, or if the place of the layer is "image", in its file. */
+    uint64_t offset;
+    /* Its offset in the layer. */
+    uint64_t layer_offset;
+    /* Its length in bytes, 0 if it is not known. */
+    uint64_t length;
+    /* The number of the inode or file record that it belongs to, or UINT64_MAX. */
+    uint64_t object;
+    /* The number of findings that it stands for. */
+    uint64_t count;
+    /* An enum blksum_check_problem. */
+    uint32_t problem;
+    /* 0. */
+    uint32_t reserved;
+};
+
+/*
+ * Verifies, layer by layer, every checksum that an image holds of itself, as `blkhash check`: reference
+ * counts, partition tables, volumes, hash trees and file systems. Findings are no errors. "limit" is the
+ * number of findings that are kept, 100 by default.
+ */
+struct blksum_check *blksum_image_check(const struct blksum_image *image,
+                                        const struct blksum_opts *opts, blksum_progress progress,
+                                        void *user_data, struct blksum_error **error);
+
+/*
+ * Returns BLKSUM_EQUAL, which is 0, if all checksums match, BLKSUM_DIFFERENT if one does not or something
+ * is damaged, BLKSUM_UNKNOWN if something could not be verified, or -1.
+ */
+int blksum_check_verdict(const struct blksum_check *check, struct blksum_error **error);
+
+/* Returns the number of layers, at least 1, or -1. */
+int64_t blksum_check_layers(const struct blksum_check *check, struct blksum_error **error);
+
+/* Copies a layer to *layer. Its strings belong to check. */
+int blksum_check_layer(const struct blksum_check *check, size_t index,
+                       struct blksum_check_layer *layer, struct blksum_error **error);
+
+/* Returns a sentence about a layer, or NULL behind the last one. */
+const char *blksum_check_remark(const struct blksum_check *check, size_t layer, size_t index);
+
+/* Returns the number of findings that were kept, or -1. */
+int64_t blksum_check_count(const struct blksum_check *check, struct blksum_error **error);
+
+/* Copies a finding to *finding. Its strings belong to check. */
+int blksum_check_get(const struct blksum_check *check, size_t index,
+                     struct blksum_check_finding *finding, struct blksum_error **error);
+
+/* Returns the name of one of at most 16 files that a finding affects, or NULL behind the last one. */
+const char *blksum_check_file(const struct blksum_check *check, size_t index, size_t file);
+
+void blksum_check_free(struct blksum_check *check);
+
+/*
+ * Owners
+ */
+
+/* The extents of an image, in order, and what they belong to. */
+struct blksum_owners;
+
+enum blksum_owner_kind {
+    /* Content of a file. */
+    BLKSUM_OWNER_FILE = 0,
+    /* Metadata of a file system, directories included. */
+    BLKSUM_OWNER_METADATA = 1,
+    BLKSUM_OWNER_JOURNAL = 2,
+    /* Free space of a file system. */
+    BLKSUM_OWNER_FREE = 3,
+    BLKSUM_OWNER_UNKNOWN = 4
+};
+
+struct blksum_owned {
+    /* The kind of the file system, such as "ext4", or NULL. */
+    const char *file_system;
+    /* The name of a structure of metadata, such as "directory" or "inode table", or NULL. */
+    const char *structure;
+    uint64_t offset;
+    uint64_t length;
+    /* The number of the inode or file record, or UINT64_MAX. */
+    uint64_t object;
+    /* The offset of the first byte in the content of the file, or UINT64_MAX. */
+    uint64_t file_offset;
+    /* An enum blksum_owner_kind. */
+    uint32_t kind;
+    /* The number of the partition, or 0. */
+    uint32_t partition;
+};
+
+/*
+ * Finds which file or structure length bytes at offset belong to, as `blkhash owners`. A length of
+ * UINT64_MAX is up to the end. Bytes that several files share are in an extent for each, and so are
+ * adjacent files of btrfs. It is an error if there is no file system that is read, and if there are more
+ * extents than "limit".
+ */
+struct blksum_owners *blksum_image_owners(const struct blksum_image *image, uint64_t offset,
+                                          uint64_t length, const struct blksum_opts *opts,
+                                          struct blksum_error **error);
+
+/* Returns the number of extents, or -1. */
+int64_t blksum_owners_count(const struct blksum_owners *owners, struct blksum_error **error);
+
+/* Copies an extent to *owned. Its strings belong to owners. */
+int blksum_owners_get(const struct blksum_owners *owners, size_t index, struct blksum_owned *owned,
+                      struct blksum_error **error);
+
+/* Returns a name of the file of an extent, from the top of the file system, or NULL behind the last one. */
+const char *blksum_owners_name(const struct blksum_owners *owners, size_t index, size_t name);
+
+/* Returns a message about the state of a file system, or NULL behind the last one. */
+const char *blksum_owners_remark(const struct blksum_owners *owners, size_t index);
+
+void blksum_owners_free(struct blksum_owners *owners);
 
 /*
  * Maps of content that comes in any order

@@ -10,6 +10,7 @@ use blkbtrfs::{Category, Device, FileSystems, Part, Place, Report, Unverified, V
 use blksum::Progress;
 
 use crate::boundary::{put, quiet, run};
+use crate::check::name;
 use crate::error_object::{Error, text};
 use crate::failure::Failure;
 use crate::handle::{self, Handle};
@@ -129,12 +130,6 @@ impl Found {
             reserved: 0,
         }
     }
-}
-
-/// Returns the name of a file for C. One with a NUL ends there, as no file has it.
-fn name(path: &[u8]) -> CString {
-    let length = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
-    CString::new(&path[..length]).unwrap_or_default()
 }
 
 /// Returns the images in an array.

@@ -144,6 +144,15 @@ impl Failure {
         Self::new(kind, unverified.to_string())
     }
 
+    /// Describes why the image with this name cannot be checked.
+    pub(crate) fn of_check(error: &blkcheck::Error, name: &OsStr) -> Self {
+        match error {
+            blkcheck::Error::Image(error) => Self::of_image(error),
+            blkcheck::Error::Cancelled => Self::new(Kind::Cancelled, "cancelled"),
+            error => Self::new(Kind::Other, format!("{}: {error}", name.display())),
+        }
+    }
+
     /// Describes an error of a pass over the image with the first name, whose map has the other one.
     pub(crate) fn of_pass(error: &blksum::Error, image: &OsStr, map: &OsStr) -> Self {
         use blksum::Error;

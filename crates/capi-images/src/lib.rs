@@ -1,4 +1,4 @@
-//! `libblksum`, the C library over the crates `blksum`, `blkimage`, `blkmap` and `blkbtrfs`. `include/blksum.h` documents it.
+//! `libblksum`, the C library over the crates `blksum`, `blkimage`, `blkmap`, `blkbtrfs`, `blkcheck` and `blkfs`. `include/blksum.h` documents it.
 //!
 //! Arguments from C are checked here: null pointers, freed objects, sizes, calls in a child process (`handle.rs`). Errors
 //! become objects, and no panic crosses the boundary (`boundary.rs`). Everything else is done by the crates.
@@ -7,6 +7,7 @@
 
 mod boundary;
 mod btrfs;
+mod check;
 mod diff;
 mod error;
 mod error_object;
@@ -18,6 +19,7 @@ mod job;
 mod maker;
 mod map;
 mod options;
+mod owners;
 mod pass;
 mod settings;
 

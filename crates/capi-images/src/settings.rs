@@ -222,6 +222,16 @@ impl Settings {
         }
     }
 
+    /// Returns the settings of a check.
+    pub(crate) fn check(&self) -> blkcheck::Options {
+        let limit = self.limit.map_or(DEFAULT_FINDINGS, |limit| limit as u64);
+        let options = blkcheck::Options::default().with_max_findings(Some(limit));
+        match self.threads {
+            Some(threads) => options.with_threads(threads),
+            None => options,
+        }
+    }
+
     /// Returns the settings of a pass.
     pub(crate) fn tuning(&self) -> Tuning {
         let tuning = Tuning::default().with_max_zeros(self.open().max_zeros);

@@ -14,6 +14,9 @@ fn the_header_agrees_with_the_sources() {
     for (rust, c) in [
         ("BlockMap", "blksum_map"),
         ("Btrfs", "blksum_btrfs"),
+        ("Check", "blksum_check"),
+        ("CheckFinding", "blksum_check_finding"),
+        ("CheckLayer", "blksum_check_layer"),
         ("Diff", "blksum_diff"),
         ("Difference", "blksum_difference"),
         ("Error", "blksum_error"),
@@ -22,12 +25,15 @@ fn the_header_agrees_with_the_sources() {
         ("Image", "blksum_image"),
         ("Maker", "blksum_maker"),
         ("Options", "blksum_opts"),
+        ("Owned", "blksum_owned"),
+        ("Owners", "blksum_owners"),
     ] {
         config.export.rename.insert(rust.to_owned(), c.to_owned());
     }
     let mut builder = cbindgen::Builder::new().with_config(config);
     for module in [
         "btrfs",
+        "check",
         "diff",
         "error",
         "error_object",
@@ -37,6 +43,7 @@ fn the_header_agrees_with_the_sources() {
         "maker",
         "map",
         "options",
+        "owners",
         "pass",
     ] {
         builder = builder.with_src(format!("{folder}/src/{module}.rs"));
@@ -50,7 +57,14 @@ fn the_header_agrees_with_the_sources() {
     assert_eq!(declared, functions(&generated));
     let names = std::fs::read_to_string(format!("{folder}/symbols.txt")).unwrap();
     assert_eq!(names.lines().count(), declared.len());
-    for name in ["blksum_extent", "blksum_difference", "blksum_btrfs_finding"] {
+    for name in [
+        "blksum_extent",
+        "blksum_difference",
+        "blksum_btrfs_finding",
+        "blksum_check_layer",
+        "blksum_check_finding",
+        "blksum_owned",
+    ] {
         assert_eq!(fields(&header, name), fields(&generated, name));
     }
 }

@@ -548,6 +548,146 @@ static void file_systems_are_verified(void **state)
     blksum_image_close(disk);
 }
 
+static void images_are_checked(void **state)
+{
+    static const char *const arguments[] = {"no layer 1 of 1", "no finding 1 of 1"};
+    struct blksum_image *image;
+    struct blksum_opts *opts = opts_with("limit", "0");
+    struct blksum_error *error;
+    struct blksum_check *check;
+    struct blksum_check_layer layer;
+    struct blksum_check_finding finding;
+    struct calls calls = {0, 0, 0, 0, pthread_self()};
+    uint64_t at;
+
+    (void)state;
+    make_btrfs("btrfs.img", content, 200000);
+    image = open_image("btrfs.img", NULL);
+    check = blksum_image_check(image, NULL, count_calls, &calls, &error);
+    assert_no_error(error);
+    assert_true(calls.count >= 2);
+    assert_true(calls.done >= 200000);
+    assert_int_equal(calls.done, calls.total);
+    assert_int_equal(blksum_check_verdict(check, &error), BLKSUM_EQUAL);
+    assert_int_equal(blksum_check_count(check, &error), 0);
+    assert_int_equal(blksum_check_layers(check, &error), 1);
+    assert_int_equal(blksum_check_layer(check, 0, &layer, &error), 0);
+    assert_string_equal(layer.place, "disk");
+    assert_string_equal(layer.kind, "btrfs");
+    assert_non_null(layer.uuid);
+    assert_int_equal(layer.verdict, BLKSUM_EQUAL);
+    assert_int_equal(layer.offset, 0);
+    assert_int_equal(layer.length, 128 * MIB);
+    assert_true(layer.verified > 0 && layer.verified_bytes >= 200000);
+    assert_true(layer.leaks == UINT64_MAX && layer.outdated == UINT64_MAX);
+    assert_int_equal(layer.partition, 0);
+    blksum_check_free(check);
+    calls.cancel_at = calls.count + 1;
+    assert_null(blksum_image_check(image, NULL, count_calls, &calls, &error));
+    assert_error(error, BLKSUM_ERROR_CANCELLED, "cancelled");
+    blksum_image_close(image);
+
+    /* The first block of the file. */
+    at = (uint64_t)damage("btrfs.img", content, 4096);
+    image = open_image("btrfs.img", NULL);
+    check = blksum_image_check(image, NULL, NULL, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(blksum_check_verdict(check, &error), BLKSUM_DIFFERENT);
+    assert_int_equal(blksum_check_layer(check, 0, &layer, &error), 0);
+    assert_int_equal(layer.verdict, BLKSUM_DIFFERENT);
+    assert_int_equal(layer.mismatches, 1);
+    assert_int_equal(blksum_check_count(check, &error), 1);
+    assert_int_equal(blksum_check_get(check, 0, &finding, &error), 0);
+    assert_int_equal(finding.problem, BLKSUM_CHECK_MISMATCH);
+    assert_int_equal(finding.layer, 0);
+    assert_int_equal(finding.offset, at);
+    assert_int_equal(finding.length, 4096);
+    assert_int_equal(finding.count, 1);
+    assert_int_equal(finding.reserved, 0);
+    assert_string_equal(finding.structure, "data");
+    assert_true(strlen(finding.reason) > 0);
+    assert_non_null(strstr(blksum_check_file(check, 0, 0), "folder/file"));
+    assert_null(blksum_check_file(check, 0, 1));
+    assert_null(blksum_check_file(check, 1, 0));
+    assert_null(blksum_check_remark(check, 1, 0));
+    assert_int_equal(blksum_check_layer(check, 0, NULL, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "NULL");
+    assert_int_equal(blksum_check_layer(check, 1, &layer, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, arguments[0]);
+    assert_int_equal(blksum_check_get(check, 0, NULL, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "NULL");
+    assert_int_equal(blksum_check_get(check, 1, &finding, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, arguments[1]);
+    blksum_check_free(check);
+    check = blksum_image_check(image, opts, NULL, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(blksum_check_count(check, &error), 0);
+    assert_int_equal(blksum_check_verdict(check, &error), BLKSUM_DIFFERENT);
+    blksum_check_free(check);
+    blksum_opts_free(opts);
+    blksum_image_close(image);
+}
+
+static void owners_are_found(void **state)
+{
+    struct blksum_image *image, *disk = open_image("disk.img", NULL);
+    struct blksum_opts *opts = opts_with("limit", "1");
+    struct blksum_error *error;
+    struct blksum_owners *owners;
+    struct blksum_owned owned;
+    uint64_t at, end = 0;
+    int64_t count;
+
+    (void)state;
+    make_btrfs("btrfs.img", content, 200000);
+    at = (uint64_t)damage("btrfs.img", content, 4096);
+    image = open_image("btrfs.img", NULL);
+    owners = blksum_image_owners(image, at, 4096, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(blksum_owners_count(owners, &error), 1);
+    assert_int_equal(blksum_owners_get(owners, 0, &owned, &error), 0);
+    assert_int_equal(owned.kind, BLKSUM_OWNER_FILE);
+    assert_int_equal(owned.offset, at);
+    assert_int_equal(owned.length, 4096);
+    assert_int_equal(owned.file_offset, 0);
+    assert_int_equal(owned.partition, 0);
+    assert_true(owned.object != UINT64_MAX);
+    assert_string_equal(owned.file_system, "btrfs");
+    assert_null(owned.structure);
+    assert_string_equal(blksum_owners_name(owners, 0, 0), "folder/file");
+    assert_null(blksum_owners_name(owners, 0, 1));
+    assert_null(blksum_owners_name(owners, 1, 0));
+    assert_null(blksum_owners_remark(owners, 0));
+    assert_int_equal(blksum_owners_get(owners, 0, NULL, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "NULL");
+    assert_int_equal(blksum_owners_get(owners, 1, &owned, &error), -1);
+    assert_error(error, BLKSUM_ERROR_ARGUMENT, "no extent 1 of 1");
+    blksum_owners_free(owners);
+
+    owners = blksum_image_owners(image, 0, UINT64_MAX, NULL, &error);
+    assert_no_error(error);
+    count = blksum_owners_count(owners, &error);
+    assert_true(count > 3);
+    for (size_t i = 0; (int64_t)i < count; i++) {
+        assert_int_equal(blksum_owners_get(owners, i, &owned, &error), 0);
+        assert_int_equal(owned.offset, end);
+        end += owned.length;
+    }
+    assert_int_equal(end, 128 * MIB);
+    blksum_owners_free(owners);
+    assert_null(blksum_image_owners(image, 0, UINT64_MAX, opts, &error));
+    assert_error(error, BLKSUM_ERROR_LIMIT, "more than 1 extents");
+    owners = blksum_image_owners(image, UINT64_MAX, UINT64_MAX, opts, &error);
+    assert_no_error(error);
+    assert_int_equal(blksum_owners_count(owners, &error), 0);
+    blksum_owners_free(owners);
+    assert_null(blksum_image_owners(disk, 0, UINT64_MAX, NULL, &error));
+    assert_error(error, BLKSUM_ERROR_FORMAT, "disk.img: has no file system that is read");
+    blksum_opts_free(opts);
+    blksum_image_close(image);
+    blksum_image_close(disk);
+}
+
 static void errors_have_kinds(void **state)
 {
     struct blksum_opts *qcow2 = opts_with("format", "qcow2");
@@ -666,6 +806,8 @@ int main(void)
         cmocka_unit_test_setup(keys_seal_maps, set_up),
         cmocka_unit_test_setup(maps_are_made_in_any_order, set_up),
         cmocka_unit_test_setup(file_systems_are_verified, set_up),
+        cmocka_unit_test_setup(images_are_checked, set_up),
+        cmocka_unit_test_setup(owners_are_found, set_up),
         cmocka_unit_test_setup(errors_have_kinds, set_up),
         cmocka_unit_test_setup(a_changed_image_is_an_error, set_up),
         cmocka_unit_test_setup(threads_share_objects, set_up),

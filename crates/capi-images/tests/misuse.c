@@ -16,6 +16,8 @@ struct objects {
     struct blksum_diff *diff;
     struct blksum_maker *maker;
     struct blksum_btrfs *btrfs;
+    struct blksum_check *check;
+    struct blksum_owners *owners;
 };
 
 static struct blksum_btrfs *verify(const struct blksum_image *image, struct blksum_error **error)
@@ -46,12 +48,18 @@ static struct objects create(void)
     image = open_image("btrfs.img", NULL);
     it.btrfs = verify(image, &error);
     assert_non_null(it.btrfs);
+    it.check = blksum_image_check(image, NULL, NULL, NULL, &error);
+    assert_non_null(it.check);
+    it.owners = blksum_image_owners(image, 0, UINT64_MAX, NULL, &error);
+    assert_non_null(it.owners);
     blksum_image_close(image);
     return it;
 }
 
 static void destroy(struct objects it)
 {
+    blksum_owners_free(it.owners);
+    blksum_check_free(it.check);
     blksum_btrfs_free(it.btrfs);
     blksum_maker_free(it.maker);
     blksum_diff_free(it.diff);
@@ -69,6 +77,9 @@ static int calls_that_work(struct objects it, int kind)
     struct blksum_extent extent;
     struct blksum_difference difference;
     struct blksum_btrfs_finding finding;
+    struct blksum_check_layer layer;
+    struct blksum_check_finding check_finding;
+    struct blksum_owned owned;
     char tag[10];
     unsigned int len;
     uint64_t value;
@@ -116,6 +127,19 @@ static int calls_that_work(struct objects it, int kind)
     FAILS(blksum_btrfs_get(it.btrfs, 0, &finding, &error) != -1);
     if (blksum_btrfs_file(it.btrfs, 0, 0) != NULL || blksum_btrfs_problem(it.btrfs, 0) != NULL)
         wrong++;
+    FAILS(blksum_image_check(it.image, NULL, NULL, NULL, &error) != NULL);
+    FAILS(blksum_check_verdict(it.check, &error) != -1);
+    FAILS(blksum_check_layers(it.check, &error) != -1);
+    FAILS(blksum_check_layer(it.check, 0, &layer, &error) != -1);
+    FAILS(blksum_check_count(it.check, &error) != -1);
+    FAILS(blksum_check_get(it.check, 0, &check_finding, &error) != -1);
+    if (blksum_check_file(it.check, 0, 0) != NULL || blksum_check_remark(it.check, 0, 0) != NULL)
+        wrong++;
+    FAILS(blksum_image_owners(it.image, 0, SIZE, NULL, &error) != NULL);
+    FAILS(blksum_owners_count(it.owners, &error) != -1);
+    FAILS(blksum_owners_get(it.owners, 0, &owned, &error) != -1);
+    if (blksum_owners_name(it.owners, 0, 0) != NULL || blksum_owners_remark(it.owners, 0) != NULL)
+        wrong++;
     if (blksum_image_warning(it.image, 0) != NULL)
         wrong++;
     /* An error is not necessary. */
@@ -126,7 +150,7 @@ static int calls_that_work(struct objects it, int kind)
 
 static void null_is_an_error(void **state)
 {
-    struct objects none = {NULL, NULL, NULL, NULL, NULL, NULL}, it = create();
+    struct objects none = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}, it = create();
     struct blksum_error *error;
     unsigned char md[BLKSUM_MAX_MD_SIZE];
     const struct blksum_image *image = it.image;
@@ -210,7 +234,9 @@ static void objects_of_other_types_are_an_error(void **state)
     other.map = (struct blksum_map *)(void *)it.diff;
     other.diff = (struct blksum_diff *)(void *)it.maker;
     other.maker = (struct blksum_maker *)(void *)it.btrfs;
-    other.btrfs = (struct blksum_btrfs *)(void *)it.opts;
+    other.btrfs = (struct blksum_btrfs *)(void *)it.check;
+    other.check = (struct blksum_check *)(void *)it.owners;
+    other.owners = (struct blksum_owners *)(void *)it.opts;
     assert_int_equal(calls_that_work(other, BLKSUM_ERROR_ARGUMENT), 0);
     destroy(other);
     /* They were not freed. */

@@ -140,6 +140,31 @@ def guest_view(seeds):
     yield "bits", u8(0) + b"".join(u16(0) + u16(place) + u8(1 << 3) + u64(place) for place in range(0, 112, 4))
 
 
+def disk_change(sector, place, kind, width, value, is_big=False):
+    return u16(sector) + u16(place) + u8(kind << 3 | is_big << 2 | width) + u64(value)
+
+
+def disks(count, is_big=False, head=b""):
+    """Changes of the disks of fuzz/images.py: all as they are, and numbers in the first structures of each."""
+    for number in range(count):
+        yield f"disk-{number}", head + u8(number)
+        fields = [disk_change(sector, place, 3, 2, 1, is_big) for sector in range(4) for place in range(0, 128, 32)]
+        yield f"numbers-of-disk-{number}", head + u8(number) + b"".join(fields)
+        copies = [disk_change(sector, 0, 2, 0, sector + 1) for sector in (2, 9)]
+        yield f"copies-in-disk-{number}", head + u8(number) + b"".join(copies)
+        yield f"cut-disk-{number}", head + u8(number) + disk_change(60, 0, 0, 0, 0)
+    yield "bytes", head + u8(count) + TEXT * 64
+
+
+def qcow2_counted(counts):
+    """An image with reference counts of 16 bits, in clusters behind those of the other seeds."""
+    image = bytearray(qcow2())
+    table = len(image)
+    image[48:60] = struct.pack(">QI", table, 1)
+    image += struct.pack(">Q", table + 512).ljust(512, b"\0")
+    return bytes(image + struct.pack(">256H", *counts, *[0] * (256 - len(counts))))
+
+
 def compressed():
     for number, name in enumerate(COMPRESSIONS):
         file = gzip(TEXT) if name == "gzip" else bytes.fromhex(COMPRESSED[name])
@@ -222,8 +247,12 @@ def all_seeds():
         ],
         "change_list": [(f"list-{number}", u8(number) + items()) for number in range(10)] + [("changed", u8(1) + change)],
         "check_file": check_file().items(),
+        "check": disks(10),
         "clusters": clusters(),
         "compressed": compressed(),
+        "contents": disks(4, head=u8(200) + u8(15) + u32(1 << 20) + u8(3)),
+        "ext": disks(6),
+        "fat": disks(4),
         "hasher": [
             (f"construction-{how}", u8(how) + u8(how) + u8(1) + items(u8(1) + u16(3000), u8(0) + u16(9000), u8(2) + u16(513)))
             for how in range(5)
@@ -239,6 +268,7 @@ def all_seeds():
         ],
         "lzo": [("text", TEXT * 4), ("zeros", bytes(300)), ("counter", bytes(range(256)))],
         "map": map_seeds(),
+        "ntfs": disks(2),
         "oci": oci(),
         "parallels": guest_view(2),
         "qcow1": guest_view(1),
@@ -249,6 +279,17 @@ def all_seeds():
             "snapshot": qcow2(snapshot=True),
             "dirty": qcow2(incompatible=1),
             "data-file": qcow2(incompatible=4),
+        }.items(),
+        "qcow2_check": {
+            "without-counts": qcow2(),
+            "counted": qcow2_counted([1] * 7),
+            "leak": qcow2_counted([1] * 9),
+            "missing": qcow2_counted([1, 0, 2, 1]),
+            "snapshot": qcow2(snapshot=True),
+            "compressed": qcow2(compressed=bytes.fromhex("4bcac9ce482cce50481aa547240d00")),
+            "dirty": qcow2(incompatible=1),
+            "data-file": qcow2(incompatible=4),
+            "version-2": qcow2(2),
         }.items(),
         "qed": guest_view(2),
         "vdi": guest_view(2),
@@ -263,6 +304,7 @@ def all_seeds():
             ("changed", items(*(u8(line) + u32(8) for line in (0, 1, 2, 3, 4, 6))) + items(u16(30) + text(b"\t= \"\r\n"))),
         ],
         "vpc": guest_view(3),
+        "xfs": disks(2, is_big=True),
     }
 
 

@@ -4,7 +4,7 @@ function __blkhash_path
     set -l words (commandline -opc)
     set -l path blkhash
     for word in $words[2..]
-        contains -- "$path $word" 'blkhash' 'blkhash algorithms' 'blkhash bench' 'blkhash bench image' 'blkhash info' 'blkhash btrfs' 'blkhash btrfs verify' 'blkhash btrfs info' 'blkhash btrfs algorithms' 'blkhash btrfs obscure-name' 'blkhash btrfs help' 'blkhash btrfs help verify' 'blkhash btrfs help info' 'blkhash btrfs help algorithms' 'blkhash btrfs help obscure-name' 'blkhash btrfs help help' 'blkhash map' 'blkhash map create' 'blkhash map show' 'blkhash map history' 'blkhash map check' 'blkhash map checksum' 'blkhash map verify' 'blkhash map diff' 'blkhash map update' 'blkhash map audit' 'blkhash map changes' 'blkhash map bitmaps' 'blkhash map merge' 'blkhash map seal' 'blkhash map dups' 'blkhash map export' 'blkhash map import' 'blkhash map help' 'blkhash map help create' 'blkhash map help show' 'blkhash map help history' 'blkhash map help check' 'blkhash map help checksum' 'blkhash map help verify' 'blkhash map help diff' 'blkhash map help update' 'blkhash map help audit' 'blkhash map help changes' 'blkhash map help bitmaps' 'blkhash map help merge' 'blkhash map help seal' 'blkhash map help dups' 'blkhash map help export' 'blkhash map help import' 'blkhash map help help' 'blkhash verity' 'blkhash verity digest' 'blkhash verity format' 'blkhash verity verify' 'blkhash verity help' 'blkhash verity help digest' 'blkhash verity help format' 'blkhash verity help verify' 'blkhash verity help help' 'blkhash help' 'blkhash help algorithms' 'blkhash help bench' 'blkhash help bench image' 'blkhash help info' 'blkhash help btrfs' 'blkhash help btrfs verify' 'blkhash help btrfs info' 'blkhash help btrfs algorithms' 'blkhash help btrfs obscure-name' 'blkhash help map' 'blkhash help map create' 'blkhash help map show' 'blkhash help map history' 'blkhash help map check' 'blkhash help map checksum' 'blkhash help map verify' 'blkhash help map diff' 'blkhash help map update' 'blkhash help map audit' 'blkhash help map changes' 'blkhash help map bitmaps' 'blkhash help map merge' 'blkhash help map seal' 'blkhash help map dups' 'blkhash help map export' 'blkhash help map import' 'blkhash help verity' 'blkhash help verity digest' 'blkhash help verity format' 'blkhash help verity verify' 'blkhash help help'
+        contains -- "$path $word" 'blkhash' 'blkhash algorithms' 'blkhash bench' 'blkhash bench image' 'blkhash info' 'blkhash check' 'blkhash btrfs' 'blkhash btrfs verify' 'blkhash btrfs info' 'blkhash btrfs algorithms' 'blkhash btrfs obscure-name' 'blkhash btrfs help' 'blkhash btrfs help verify' 'blkhash btrfs help info' 'blkhash btrfs help algorithms' 'blkhash btrfs help obscure-name' 'blkhash btrfs help help' 'blkhash map' 'blkhash map create' 'blkhash map show' 'blkhash map history' 'blkhash map check' 'blkhash map checksum' 'blkhash map verify' 'blkhash map diff' 'blkhash map update' 'blkhash map audit' 'blkhash map changes' 'blkhash map bitmaps' 'blkhash map merge' 'blkhash map seal' 'blkhash map dups' 'blkhash map export' 'blkhash map import' 'blkhash map help' 'blkhash map help create' 'blkhash map help show' 'blkhash map help history' 'blkhash map help check' 'blkhash map help checksum' 'blkhash map help verify' 'blkhash map help diff' 'blkhash map help update' 'blkhash map help audit' 'blkhash map help changes' 'blkhash map help bitmaps' 'blkhash map help merge' 'blkhash map help seal' 'blkhash map help dups' 'blkhash map help export' 'blkhash map help import' 'blkhash map help help' 'blkhash owners' 'blkhash verity' 'blkhash verity digest' 'blkhash verity format' 'blkhash verity verify' 'blkhash verity help' 'blkhash verity help digest' 'blkhash verity help format' 'blkhash verity help verify' 'blkhash verity help help' 'blkhash help' 'blkhash help algorithms' 'blkhash help bench' 'blkhash help bench image' 'blkhash help info' 'blkhash help check' 'blkhash help btrfs' 'blkhash help btrfs verify' 'blkhash help btrfs info' 'blkhash help btrfs algorithms' 'blkhash help btrfs obscure-name' 'blkhash help map' 'blkhash help map create' 'blkhash help map show' 'blkhash help map history' 'blkhash help map check' 'blkhash help map checksum' 'blkhash help map verify' 'blkhash help map diff' 'blkhash help map update' 'blkhash help map audit' 'blkhash help map changes' 'blkhash help map bitmaps' 'blkhash help map merge' 'blkhash help map seal' 'blkhash help map dups' 'blkhash help map export' 'blkhash help map import' 'blkhash help owners' 'blkhash help verity' 'blkhash help verity digest' 'blkhash help verity format' 'blkhash help verity verify' 'blkhash help help'
         or break
         set path "$path $word"
     end
@@ -26,8 +26,10 @@ complete -c blkhash -n '__blkhash_at blkhash' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a algorithms -d 'List digest algorithms, their implementations, and which of them are used'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a bench -d 'Measure all implementations, or the speed of digests on an image'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a info -d 'Show format, size, backing files, snapshots and partitions of images'
+complete -c blkhash -n '__blkhash_ends_at blkhash' -a check -d 'Verify every checksum that images hold of themselves: of their format, partition tables, volumes and file systems'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a btrfs -d 'Verify and explain the checksums of btrfs file systems'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a map -d 'Make maps of the blocks of images, and find where images differ'
+complete -c blkhash -n '__blkhash_ends_at blkhash' -a owners -d 'Show which file or structure of a file system bytes of an image belong to'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a verity -d 'Make and verify trees of fs-verity and dm-verity for any image'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a help -d 'Print this message or the help of the given subcommand(s)'
 complete -c blkhash -n '__blkhash_at blkhash' -s h -l help -d 'Print this help'
@@ -94,6 +96,31 @@ complete -c blkhash -n '__blkhash_at blkhash info' -l nbd-server -r -f -a '(__fi
 complete -c blkhash -n '__blkhash_at blkhash info' -l timeout -r -f -d 'Number of seconds that a server may be silent; 0 waits forever'
 complete -c blkhash -n '__blkhash_at blkhash info' -l json -d 'Write one JSON object per line'
 complete -c blkhash -n '__blkhash_at blkhash info' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash check' -l partition -r -f -d 'Only partition N'
+complete -c blkhash -n '__blkhash_at blkhash check' -l threads -r -f -d 'Number of threads'
+complete -c blkhash -n '__blkhash_at blkhash check' -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg gzip xz zstd bzip2 lz4' -d 'Format or compression'
+complete -c blkhash -n '__blkhash_at blkhash check' -l snapshot -r -f -d 'Internal snapshot to read, by name or id'
+complete -c blkhash -n '__blkhash_at blkhash check' -l vpc-size -r -f -a 'auto geometry current' -d 'Size of vpc (vhd) images: auto (as in QEMU 10.0), geometry (cylinders x heads x sectors) or current (the size that the image states)'
+complete -c blkhash -n '__blkhash_at blkhash check' -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'
+complete -c blkhash -n '__blkhash_at blkhash check' -l untrusted -d 'For images from unknown sources: --follow=none'
+complete -c blkhash -n '__blkhash_at blkhash check' -l no-sandbox -d 'Disable the sandbox'
+complete -c blkhash -n '__blkhash_at blkhash check' -l follow -r -f -a 'beneath any none' -d 'Files that an image may refer to: beneath (in its own folder), any or none'
+complete -c blkhash -n '__blkhash_at blkhash check' -l backing-format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg' -d 'Format of backing files whose format is not recorded'
+complete -c blkhash -n '__blkhash_at blkhash check' -s U -l force-share -d 'Read images that are in use'
+complete -c blkhash -n '__blkhash_at blkhash check' -l tls-certificates -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Folder of the certificates for nbds:// URIs'
+complete -c blkhash -n '__blkhash_at blkhash check' -l max-zeros -r -f -d 'Maximum size of zeros that an image does not store'
+complete -c blkhash -n '__blkhash_at blkhash check' -l max-memory -r -f -d 'Maximum size of the dictionary or window of a compressed file'
+complete -c blkhash -n '__blkhash_at blkhash check' -l cache -f -a 'auto yes no' -d 'Read through the page cache: auto, yes or no'
+complete -c blkhash -n '__blkhash_at blkhash check' -l holes -r -f -a 'trust verify ignore' -d 'How to treat holes in files: trust, verify or ignore'
+complete -c blkhash -n '__blkhash_at blkhash check' -l reader -r -f -a 'auto qemu' -d 'How formats are read: auto (natively if possible) or qemu (by qemu-nbd, for comparisons)'
+complete -c blkhash -n '__blkhash_at blkhash check' -l nbd-server -r -f -a '(__fish_complete_command)' -d 'Program that reads formats that are not read natively'
+complete -c blkhash -n '__blkhash_at blkhash check' -l timeout -r -f -d 'Number of seconds that a server may be silent; 0 waits forever'
+complete -c blkhash -n '__blkhash_at blkhash check' -s q -l quiet -d 'Print nothing about images that are clean'
+complete -c blkhash -n '__blkhash_at blkhash check' -l max-errors -r -f -d 'Print at most N errors, and count the rest; 0 prints all'
+complete -c blkhash -n '__blkhash_at blkhash check' -l json -d 'Write one JSON object per line'
+complete -c blkhash -n '__blkhash_at blkhash check' -s p -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
+complete -c blkhash -n '__blkhash_at blkhash check' -l progress -f -a 'auto always never json' -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
+complete -c blkhash -n '__blkhash_at blkhash check' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash btrfs' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash btrfs' -a verify -d 'Verify every checksum of file systems on devices or in images'
 complete -c blkhash -n '__blkhash_ends_at blkhash btrfs' -a info -d 'Show the checksums of a file system, and what computes them'
@@ -241,7 +268,8 @@ complete -c blkhash -n '__blkhash_at blkhash map checksum' -s h -l help -d 'Prin
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l shard -r -f -d 'Only the Kth of N parts'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l range -r -f -d 'Only the blocks with these bytes, such as 1G-2G'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l key-file -r -F -d 'Check the seal of the map with the key in FILE'
-complete -c blkhash -n '__blkhash_at blkhash map verify' -l ignore-zero-tail -d 'Take images as equal if the larger one has only zeros behind the end of the other'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l ignore-zero-tail -d 'Ignore trailing zeros of the larger image'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l ignore-free -d 'Ignore blocks that lie in free space of the image\'s file systems'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -s q -l quiet -d 'Print nothing'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l extents -d 'Print only the extents that differ: offset and length in bytes, one per line'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l picture -F -d 'Draw a picture on the terminal, or to FILE as SVG'
@@ -270,7 +298,8 @@ complete -c blkhash -n '__blkhash_at blkhash map verify' -l progress -f -a 'auto
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l max-zeros -r -f -d 'Refuse images with more zeros than SIZE that they do not store'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash map diff' -l block-size -r -f -d 'Size of a block if both are images, a power of two from 512 to 64M'
-complete -c blkhash -n '__blkhash_at blkhash map diff' -l ignore-zero-tail -d 'Take images as equal if the larger one has only zeros behind the end of the other'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l ignore-zero-tail -d 'Ignore trailing zeros of the larger image'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l ignore-free -d 'Ignore blocks that lie in free space of the image\'s file systems'
 complete -c blkhash -n '__blkhash_at blkhash map diff' -s q -l quiet -d 'Print nothing'
 complete -c blkhash -n '__blkhash_at blkhash map diff' -l extents -d 'Print only the extents that differ: offset and length in bytes, one per line'
 complete -c blkhash -n '__blkhash_at blkhash map diff' -l picture -F -d 'Draw a picture on the terminal, or to FILE as SVG'
@@ -469,6 +498,26 @@ complete -c blkhash -n '__blkhash_at blkhash map help dups' -f
 complete -c blkhash -n '__blkhash_at blkhash map help export' -f
 complete -c blkhash -n '__blkhash_at blkhash map help import' -f
 complete -c blkhash -n '__blkhash_at blkhash map help help' -f
+complete -c blkhash -n '__blkhash_at blkhash owners' -l partition -r -f -d 'Only partition N of the image, in which the offsets are then'
+complete -c blkhash -n '__blkhash_at blkhash owners' -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg gzip xz zstd bzip2 lz4' -d 'Format or compression'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l snapshot -r -f -d 'Internal snapshot to read, by name or id'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l vpc-size -r -f -a 'auto geometry current' -d 'Size of vpc (vhd) images: auto (as in QEMU 10.0), geometry (cylinders x heads x sectors) or current (the size that the image states)'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l untrusted -d 'For images from unknown sources: --follow=none'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l no-sandbox -d 'Disable the sandbox'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l follow -r -f -a 'beneath any none' -d 'Files that an image may refer to: beneath (in its own folder), any or none'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l backing-format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg' -d 'Format of backing files whose format is not recorded'
+complete -c blkhash -n '__blkhash_at blkhash owners' -s U -l force-share -d 'Read images that are in use'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l tls-certificates -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Folder of the certificates for nbds:// URIs'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l max-zeros -r -f -d 'Maximum size of zeros that an image does not store'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l max-memory -r -f -d 'Maximum size of the dictionary or window of a compressed file'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l cache -f -a 'auto yes no' -d 'Read through the page cache: auto, yes or no'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l holes -r -f -a 'trust verify ignore' -d 'How to treat holes in files: trust, verify or ignore'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l reader -r -f -a 'auto qemu' -d 'How formats are read: auto (natively if possible) or qemu (by qemu-nbd, for comparisons)'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l nbd-server -r -f -a '(__fish_complete_command)' -d 'Program that reads formats that are not read natively'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l timeout -r -f -d 'Number of seconds that a server may be silent; 0 waits forever'
+complete -c blkhash -n '__blkhash_at blkhash owners' -l json -d 'Write one JSON object per line'
+complete -c blkhash -n '__blkhash_at blkhash owners' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash verity' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash verity' -a digest -d 'Print the fs-verity digest of images, like fsverity digest'
 complete -c blkhash -n '__blkhash_ends_at blkhash verity' -a format -d 'Make the hash file of dm-verity for an image, like veritysetup format'
@@ -588,8 +637,10 @@ complete -c blkhash -n '__blkhash_at blkhash help' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a algorithms -d 'List digest algorithms, their implementations, and which of them are used'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a bench -d 'Measure all implementations, or the speed of digests on an image'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a info -d 'Show format, size, backing files, snapshots and partitions of images'
+complete -c blkhash -n '__blkhash_ends_at blkhash help' -a check -d 'Verify every checksum that images hold of themselves: of their format, partition tables, volumes and file systems'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a btrfs -d 'Verify and explain the checksums of btrfs file systems'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a map -d 'Make maps of the blocks of images, and find where images differ'
+complete -c blkhash -n '__blkhash_ends_at blkhash help' -a owners -d 'Show which file or structure of a file system bytes of an image belong to'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a verity -d 'Make and verify trees of fs-verity and dm-verity for any image'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a help -d 'Print this message or the help of the given subcommand(s)'
 complete -c blkhash -n '__blkhash_at blkhash help algorithms' -f
@@ -597,6 +648,7 @@ complete -c blkhash -n '__blkhash_at blkhash help bench' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help bench' -a image -d 'Measure the storage of an image and digests on it, and show which of them is the limit'
 complete -c blkhash -n '__blkhash_at blkhash help bench image' -f
 complete -c blkhash -n '__blkhash_at blkhash help info' -f
+complete -c blkhash -n '__blkhash_at blkhash help check' -f
 complete -c blkhash -n '__blkhash_at blkhash help btrfs' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help btrfs' -a verify -d 'Verify every checksum of file systems on devices or in images'
 complete -c blkhash -n '__blkhash_ends_at blkhash help btrfs' -a info -d 'Show the checksums of a file system, and what computes them'
@@ -639,6 +691,7 @@ complete -c blkhash -n '__blkhash_at blkhash help map seal' -f
 complete -c blkhash -n '__blkhash_at blkhash help map dups' -f
 complete -c blkhash -n '__blkhash_at blkhash help map export' -f
 complete -c blkhash -n '__blkhash_at blkhash help map import' -f
+complete -c blkhash -n '__blkhash_at blkhash help owners' -f
 complete -c blkhash -n '__blkhash_at blkhash help verity' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help verity' -a digest -d 'Print the fs-verity digest of images, like fsverity digest'
 complete -c blkhash -n '__blkhash_ends_at blkhash help verity' -a format -d 'Make the hash file of dm-verity for an image, like veritysetup format'

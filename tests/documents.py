@@ -120,6 +120,9 @@ STATUS = {
     "blkhash btrfs verify disk.img": 1,
     "blkhash btrfs verify device1 device3 device4": 2,
     "blkhash btrfs verify --json btrfs.img": 1,
+    "blkhash check --json ext4-damaged.img": 1,
+    "blkhash map verify ext4.blkmap ext4-copy.img": 1,
+    "blkhash map diff --ignore-free --block-size 4k --extents ext4-copy.img ext4.img": 1,
     "blkhash btrfs verify --json disk.qcow2 | jq -r '.owners[]?.paths[]?.name'": 1,
     f"{VERIFY} damaged.img disk.verity": 1,
     "blkhash verity verify --root-hash-file btrfs.root btrfs-damaged.img btrfs.verity": 1,
@@ -172,6 +175,9 @@ start=8192
 """
 MIB = 1 << 20
 ARCHIVE = b"mail\n" * 100_000
+
+# Checksums in it depend on the UUID.
+EXT4_UUID = "00000000-0000-0000-0000-000000000004"
 
 
 class Command(NamedTuple):
@@ -277,6 +283,15 @@ def make_images():
     pathlib.Path("SHA256SUMS").write_bytes(images.run("sha256sum", "disk.img", "disk.qcow2"))
     make_btrfs("btrfs.img")
     images.convert("btrfs.img", "btrfs.qcow2")
+    make_ext4("ext4.img")
+
+
+def make_ext4(path):
+    """Makes a file system with the file home/user/mail/archive, without a mount."""
+    os.makedirs("root/home/user/mail")
+    pathlib.Path("root/home/user/mail/archive").write_bytes(ARCHIVE)
+    images.run("mke2fs", "-q", "-t", "ext4", "-b", "4096", "-O", "metadata_csum,^resize_inode", "-U", EXT4_UUID, "-d", "root", path, "32M")
+    shutil.rmtree("root")
 
 
 def make_btrfs(path):

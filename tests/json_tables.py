@@ -17,6 +17,8 @@ DESCRIBED_BY = {
     "blkhash bench --quality --json": "quality",
     "blkhash bench image --json": ("digest", {None: "measured image", ...: "measured digest"}),
     "blkhash info --json": "image",
+    "blkhash owners --json": "owned extent",
+    "blkhash check --json": ("type", {"finding": "check finding", "layer": "layer", "summary": "check summary"}),
     "blkhash btrfs verify --json": ("type", {"error": "finding", "summary": "verification"}),
     "blkhash btrfs info --json": ("fsid", {None: "kernel", ...: "file system"}),
     "blkhash btrfs algorithms --json": "btrfs checksum",
@@ -59,7 +61,7 @@ def table(text):
 
 
 # The tables that have headings of their own.
-LINKS = {"Names": "names", "Sizes of vpc images": "vpc sizes", "Chains": "chain", "Spreads": "spread"}
+LINKS = {"Names": "names", "Sizes of vpc images": "vpc sizes", "Chains": "chain", "Spreads": "spread", "Owners": "owner"}
 
 TABLES = {
     name: table(text)

@@ -5,6 +5,7 @@ import fnmatch
 import hashlib
 import json
 import os
+import pathlib
 import re
 import shlex
 import shutil
@@ -545,6 +546,46 @@ def image_info_runs():
     return lines + run("blkhash", "info", "--json", "parts.img")
 
 
+def ext4_disk():
+    """A disk with an ext4, in which a file has a name that is not UTF-8, in a partition. Returns the offset of the file."""
+    os.mkdir("folder")
+    with open(b"folder/caf\xe9", "wb") as file:
+        file.write(b"caf" * 5000)
+    with open("ext4", "wb") as file:
+        file.truncate(4 << 20)
+    images.run("mke2fs", "-q", "-t", "ext4", "-L", "label", "-O", "metadata_csum", "-d", "folder", "ext4")
+    with open("ext4.img", "wb") as file:
+        file.truncate(8 << 20)
+    images.run("sfdisk", "-q", "ext4.img", stdin=None, input=b"label: gpt\nstart=2048, size=8192\n")
+    images.run("dd", "if=ext4", "of=ext4.img", "bs=1M", "seek=1", "conv=notrunc", "status=none")
+    return (1 << 20) + pathlib.Path("ext4").read_bytes().index(b"caf" * 100)
+
+
+def owners_runs():
+    ext4_disk()
+    return run("blkhash", "owners", "--json", "ext4.img") + run("blkhash", "owners", "--json", "ext4", "0-2M")
+
+
+def health_runs():
+    ext4_disk()
+    (inode,) = [
+        json.loads(line) for line in run("blkhash", "owners", "--json", "ext4") if '"inode table"' in line
+    ]
+    image()
+    lines = run("blkhash", "check", "--json", "ext4.img", "disk.qcow2", "raw.img", statuses=(2,))
+    with open("ext4", "r+b") as file:
+        # The inode of the file, and the superblock.
+        for offset in (inode["offset"] + 11 * 256 + 8, 1024 + 0x30):
+            file.seek(offset)
+            file.write(b"x")
+    images.run("dd", "if=ext4", "of=ext4.img", "bs=1M", "seek=1", "conv=notrunc", "status=none")
+    with open("ext4.img", "r+b") as file:
+        file.seek(512 + 24)
+        file.write(b"x")
+    os.rename("ext4", b"caf\xe9.img")
+    return lines + run("blkhash", "check", "--json", "ext4.img", b"caf\xe9.img", "missing.img", statuses=(1,))
+
+
 RUNS = {
     "blksum --json": blksum_runs,
     "blksum --check --json": check_runs,
@@ -554,6 +595,8 @@ RUNS = {
     "blkhash bench --quality --json": quality_runs,
     "blkhash bench image --json": image_runs,
     "blkhash info --json": image_info_runs,
+    "blkhash owners --json": owners_runs,
+    "blkhash check --json": health_runs,
     "blkhash btrfs verify --json": verify_runs,
     "blkhash btrfs info --json": info_runs,
     "blkhash btrfs algorithms --json": btrfs_algorithms_runs,

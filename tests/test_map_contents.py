@@ -106,7 +106,7 @@ def test_metadata_is_named(disk):
             assert len(ranges("verify", "disk.blkmap", "copy.img")[0]) == 1
             (found,), _ = ranges("diff", "copy.img", "disk.img")
             assert found["metadata"] and found["files_complete"]
-            assert "partition 1: metadata of btrfs\n" in different("diff", "copy.img", "disk.img")
+            assert "partition 1: tree block of btrfs\n" in different("diff", "copy.img", "disk.img")
 
 
 def test_maps_alone_name_nothing(disk):

@@ -30,6 +30,8 @@ pub enum Cause {
     Directory,
     /// A file does not match a digest that is stated with it.
     Digest,
+    /// The file violates the rules of its format.
+    Damaged,
     Other,
 }
 
@@ -89,6 +91,7 @@ impl Problem {
             ErrorKind::Directory if is_own => Cause::Directory,
             ErrorKind::Open if is_own && is_missing => Cause::Missing,
             _ if error.is_digest_mismatch() => Cause::Digest,
+            ErrorKind::Corrupt => Cause::Damaged,
             _ => Cause::Other,
         };
         let outcome = match error.kind() {

@@ -141,7 +141,7 @@ fn a_refused_name_gets_a_suggestion() {
         (&["algorithm"], "unrecognized command 'algorithm': did you mean algorithms?"),
         (
             &["measure"],
-            "unrecognized command 'measure': use algorithms, bench, info, btrfs, map or verity",
+            "unrecognized command 'measure': use algorithms, bench, info, check, btrfs, map, owners or verity",
         ),
         (&["bench", "disk.img"], "unrecognized command 'disk.img': use image"),
         (&["btrfs", "vrify"], "unrecognized command 'vrify': did you mean verify?"),

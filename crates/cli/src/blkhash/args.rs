@@ -11,8 +11,10 @@ use clap::{ArgAction, Parser, Subcommand, ValueHint};
 
 use super::btrfs::args as btrfs;
 use super::map::args as map;
+use super::range::Range;
 use super::verity::args as verity;
 use crate::image::args::Opening;
+use crate::progress::ProgressArgs;
 use crate::value::digest::digest_names;
 use crate::values::{Count, Named, parse_seconds, parse_size};
 
@@ -58,12 +60,18 @@ pub enum Command {
     /// Show format, size, backing files, snapshots and partitions of images
     #[command(override_usage = "blkhash info [OPTION]... IMAGE...")]
     Info(Box<Info>),
+    /// Verify every checksum that images hold of themselves: of their format, partition tables, volumes and file systems
+    #[command(override_usage = "blkhash check [OPTION]... IMAGE...")]
+    Check(Box<Check>),
     /// Verify and explain the checksums of btrfs file systems
     #[command(override_usage = "blkhash btrfs COMMAND [OPTION]...")]
     Btrfs(btrfs::Args),
     /// Make maps of the blocks of images, and find where images differ
     #[command(override_usage = "blkhash map COMMAND [OPTION]...", disable_help_flag = true)]
     Map(map::Args),
+    /// Show which file or structure of a file system bytes of an image belong to
+    #[command(override_usage = "blkhash owners [OPTION]... IMAGE [OFFSET|FROM-TO]...")]
+    Owners(Box<Owners>),
     /// Make and verify trees of fs-verity and dm-verity for any image
     #[command(override_usage = "blkhash verity COMMAND [OPTION]...")]
     Verity(Box<verity::Args>),
@@ -98,6 +106,63 @@ pub struct Info {
     /// Images, devices or NBD URIs
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required = true)]
     pub names: Vec<OsString>,
+
+    #[command(flatten)]
+    pub opening: Opening,
+
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `blkhash check`
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Images, devices or NBD URIs
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required = true)]
+    pub names: Vec<OsString>,
+
+    /// Only partition N
+    #[arg(long, value_name = "N", value_parser = Count::of(1..=u32::MAX))]
+    pub partition: Option<u32>,
+
+    /// Number of threads [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = Count::of(1..=1024_u16))]
+    pub threads: Option<u16>,
+
+    #[command(flatten)]
+    pub opening: Opening,
+
+    /// Print nothing about images that are clean
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
+
+    /// Print at most N errors, and count the rest; 0 prints all [default: 100, and 1 MiB]
+    #[arg(long, value_name = "N", value_parser = Count::of(0..=1_000_000_000_u64))]
+    pub max_errors: Option<u64>,
+
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub progress: ProgressArgs,
+}
+
+/// `blkhash owners`
+#[derive(Debug, clap::Args)]
+pub struct Owners {
+    /// Image, device or NBD URI
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: OsString,
+
+    /// Bytes of its content: one, or those of a range, such as 1G-2G [default: all]
+    #[arg(value_name = "RANGE", value_parser = parse_bytes)]
+    pub ranges: Vec<Range>,
+
+    /// Only partition N of the image, in which the offsets are then
+    #[arg(long, value_name = "N", value_parser = Count::of(1..=u32::MAX))]
+    pub partition: Option<u32>,
 
     #[command(flatten)]
     pub opening: Opening,
@@ -272,6 +337,16 @@ impl FromStr for Threads {
         match text.parse() {
             Ok(threads @ 1..=1024) => Ok(Self(threads)),
             _ => Err("use a number from 1 to 1024, or all"),
+        }
+    }
+}
+
+/// Parses the offset of a byte, or a range.
+fn parse_bytes(text: &str) -> Result<Range, String> {
+    match parse_size(text) {
+        Ok(from) => Ok(Range { from, to: Some(from.saturating_add(1)) }),
+        Err(_) => {
+            text.parse().map_err(|_| "use OFFSET or FROM-TO, such as 4096 or 1G-2G".to_owned())
         }
     }
 }

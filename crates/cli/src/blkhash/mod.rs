@@ -7,14 +7,16 @@ mod algorithms;
 mod args;
 mod bench;
 mod btrfs;
-mod contents;
+mod check;
 mod info;
 mod kernel;
 mod limit;
 mod map;
 mod out;
 mod output;
+mod owners;
 mod quality;
+mod range;
 mod source;
 mod source_args;
 mod suggest;
@@ -56,8 +58,10 @@ fn parse_and_run() -> ExitCode {
         }
         Command::Bench(args) if args.quality => (quality::run(args), None),
         Command::Bench(args) => (bench::run(args), None),
+        Command::Check(args) => (check::run(args), Some(Outcome::Unknown)),
         Command::Btrfs(args) => (btrfs::run(&args.command), Some(Outcome::Unknown)),
         Command::Info(args) => (info::run(args), Some(Outcome::Unknown)),
+        Command::Owners(args) => (owners::run(args), Some(Outcome::Unknown)),
         Command::Map(args) => (map::run(&args.command), Some(Outcome::Unknown)),
         Command::Verity(args) => (verity::run(&args.command), Some(Outcome::Unknown)),
     };

@@ -13,6 +13,7 @@ use blksum::{Part, Progress, Selected};
 
 use super::hash::counts;
 use super::settings::{Meaning, Settings};
+use crate::image::contents::Used;
 use crate::image::input;
 use crate::map;
 use crate::map::open::{self, Beside};
@@ -135,6 +136,8 @@ impl Failed<'_> {
         let compared = pairing.compare(Report::new(&mut take), &tuning, &progress);
         drop(watch);
         compared.map_err(|error| error.to_string())?;
+        let block = u64::from(map.header().block_size);
+        found.used = Used::of(Arc::new(image.source().clone()), &found.runs, block).text();
         Ok(found)
     }
 }
@@ -150,6 +153,10 @@ struct Found {
     end: u64,
     unknown: u64,
     unreadable: u64,
+    /// The first runs that differ.
+    runs: Vec<(u64, u64)>,
+    /// What the blocks of these runs are used for, in words.
+    used: String,
 }
 
 impl Found {
@@ -161,6 +168,9 @@ impl Found {
             Comparison::Changed | Comparison::Written | Comparison::Zeroed => {
                 self.different += count;
                 self.first.get_or_insert(first);
+                if self.runs.len() < MAX_RUNS {
+                    self.runs.push((first, count));
+                }
                 self.end = first + count;
             }
         }
@@ -174,7 +184,12 @@ impl Found {
             let blocks = if self.different == 1 { "block" } else { "blocks" };
             let (first, end) = (first * block_size, (self.end * block_size).min(self.size));
             let (count, size) = (self.different, map.header().block_size);
-            parts.push(format!("{count} {blocks} of {size:#} between {first} and {end}"));
+            let used = match self.used.as_str() {
+                "" => String::new(),
+                used if self.runs.len() < MAX_RUNS => format!(", {used}"),
+                used => format!(", of the first {used}"),
+            };
+            parts.push(format!("{count} {blocks} of {size:#} between {first} and {end}{used}"));
         }
         let map_size = map.commit().image_size();
         if self.size != map_size {
@@ -189,6 +204,10 @@ impl Found {
         (!parts.is_empty()).then(|| parts.join(" and in "))
     }
 }
+
+/// Maximum number of runs of blocks whose owners are looked up.
+/// Limit in runs of blocks.
+const MAX_RUNS: usize = 1 << 16;
 
 fn of_map(name: &OsStr, reason: &str) -> String {
     format!("{}: {reason}", quote::name(name.as_bytes()))

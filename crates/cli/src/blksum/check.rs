@@ -464,7 +464,7 @@ impl Checker<'_> {
             }
             // The bytes of a file may be readable where its content is not.
             Err(failure)
-                if matches!(failure.cause, Cause::Digest | Cause::Other)
+                if matches!(failure.cause, Cause::Digest | Cause::Damaged | Cause::Other)
                     && !input::is_read_once(name) =>
             {
                 match self.images.search(entry, Notes::Silent, Some(failure.clone())) {

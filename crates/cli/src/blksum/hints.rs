@@ -57,7 +57,7 @@ pub fn of_failure(name: &OsStr, cause: Cause) -> Option<String> {
     match cause {
         Cause::Directory => Some("use -r to hash the files in it".into()),
         Cause::Missing => names::missing(name),
-        Cause::Digest | Cause::Other => None,
+        Cause::Digest | Cause::Damaged | Cause::Other => None,
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod about;
 pub mod advice;
 pub mod args;
+pub mod contents;
 pub mod filter;
 pub mod input;
 pub mod names;

@@ -161,6 +161,18 @@ record! {
         pub unreadable: u64,
         /// blocks that a map has no digests of
         pub unknown: u64,
+        /// blocks that differ with content of files; this and the next four are null unless the image has a file system that is read
+        pub in_files: Option<u64>,
+        /// those with metadata, and none of files
+        pub in_metadata: Option<u64>,
+        /// those in a journal, and in neither
+        pub in_journal: Option<u64>,
+        /// those in free space alone
+        pub in_free_space: Option<u64>,
+        /// all others
+        pub elsewhere: Option<u64>,
+        /// blocks of free space that `--ignore-free` does not count as different
+        pub ignored: u64,
         /// extents that `--max-errors` kept from being printed
         pub not_printed: u64,
         /// whether all of the content is equal; null if nothing else differs, and not everything was compared or could be read

@@ -4,11 +4,13 @@ pub mod algorithm;
 pub mod bench;
 pub mod btrfs;
 pub mod chain;
+pub mod check;
 pub mod checksum;
 pub mod common;
 pub mod copy;
 pub mod info;
 pub mod map;
+pub mod owners;
 pub mod progress;
 pub mod verity;
 
@@ -36,6 +38,11 @@ pub const TABLES: &[(&str, Rows)] = &[
     ("measured image", bench::Image::rows),
     ("measured digest", bench::Digest::rows),
     ("image", info::Info::rows),
+    ("owner", common::Owner::rows),
+    ("owned extent", owners::Span::rows),
+    ("check finding", check::Finding::rows),
+    ("layer", check::Layer::rows),
+    ("check summary", check::Summary::rows),
     ("finding", btrfs::Finding::rows),
     ("verification", btrfs::Verification::rows),
     ("file system", btrfs::FileSystem::rows),

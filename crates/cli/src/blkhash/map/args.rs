@@ -11,7 +11,8 @@ use blksum::changes::{Form, Output};
 use blksum::map::Sample;
 use clap::{ArgGroup, Subcommand, ValueHint};
 
-use super::part::{Range, Shard};
+use super::part::Shard;
+use crate::blkhash::range::Range;
 use crate::blkhash::source_args::SourceArgs;
 use crate::image::args::Opening;
 use crate::progress::ProgressArgs;
@@ -280,9 +281,13 @@ pub struct Verify {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
 
-    /// Take images as equal if the larger one has only zeros behind the end of the other
+    /// Ignore trailing zeros of the larger image
     #[arg(long)]
     pub ignore_zero_tail: bool,
+
+    /// Ignore blocks that lie in free space of the image's file systems
+    #[arg(long)]
+    pub ignore_free: bool,
 
     #[command(flatten)]
     pub output: Report,
@@ -306,9 +311,13 @@ pub struct Diff {
     #[arg(long, value_name = "SIZE", value_parser = block_size)]
     pub block_size: Option<BlockSize>,
 
-    /// Take images as equal if the larger one has only zeros behind the end of the other
+    /// Ignore trailing zeros of the larger image
     #[arg(long)]
     pub ignore_zero_tail: bool,
+
+    /// Ignore blocks that lie in free space of the image's file systems
+    #[arg(long)]
+    pub ignore_free: bool,
 
     #[command(flatten)]
     pub output: Report,

@@ -16,9 +16,9 @@ use super::picture_file::PictureFile;
 use super::relations::Labels;
 use super::report::Differences;
 use super::tail::{self, End};
-use crate::blkhash::contents::Contents;
 use crate::blkhash::source::{Data, shown};
 use crate::blkhash::source_args::SourceArgs;
+use crate::image::contents::Contents;
 use crate::map::open;
 use crate::messages;
 use crate::problem::{Failure, Outcome, Problem, WithName as _};
@@ -83,7 +83,8 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         .info()
         .is_some_and(|info| info.made == Some(Made::Import(Format::Fidx.name().to_owned())));
     let if_all_differ = is_backup.then_some(ENCRYPTED);
-    let job = Job { print: &args.output, names, picture, if_all_differ };
+    let ignores_free = args.ignore_free;
+    let job = Job { print: &args.output, names, picture, if_all_differ, ignores_free };
     let contents = Contents::of(vec![data.shared_source()]);
     let outcome = job.run(sides, partitions(&data), contents, |report| {
         compare(&pairing, [&args.map, &args.image], &data, report, &reporter)
@@ -111,7 +112,13 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         picture.check_apart(data.image()).map_err(Failure::usage)?;
     }
     let names_of_job = names.map(OsString::as_os_str);
-    let job = Job { print: &args.output, names: names_of_job, picture, if_all_differ: None };
+    let job = Job {
+        print: &args.output,
+        names: names_of_job,
+        picture,
+        if_all_differ: None,
+        ignores_free: args.ignore_free,
+    };
     let ends = [left.end(names[0]), right.end(names[1])];
     let pair = Pair::new(&left, &right, names).named(names[0])?;
     let (mut sides, is_in_map) = match &pair {
@@ -173,6 +180,11 @@ fn which_are_maps(args: &Diff, names: [&OsString; 2]) -> Result<[bool; 2], Failu
     }
     if args.block_size.is_some() && are_maps != [false; 2] {
         return Err(Failure::usage("--block-size is for two images: a map has its own"));
+    }
+    if are_maps == [true; 2] && args.ignore_free {
+        return Err(Failure::usage(
+            "--ignore-free needs an image: a map does not record what is free",
+        ));
     }
     if are_maps == [true; 2]
         && let Some(option) = args.source.of_content()
@@ -310,6 +322,7 @@ struct Job<'a> {
     picture: PictureFile,
     /// What to say if no block is equal.
     if_all_differ: Option<&'static str>,
+    ignores_free: bool,
 }
 
 impl Job<'_> {
@@ -324,7 +337,8 @@ impl Job<'_> {
         let [left_name, right_name] = self.names.map(ToOwned::to_owned);
         let labels = Labels { left: left_name, right: right_name, partitions };
         let differences = Differences::new(self.print, sides, labels).with_contents(contents);
-        let mut differences = differences.with_remark_if_all_differ(self.if_all_differ);
+        let differences = differences.with_remark_if_all_differ(self.if_all_differ);
+        let mut differences = differences.with_free_space_ignored(self.ignores_free);
         let mut take = |first, count, kind| differences.push(first, count, kind);
         let compared = compare(Report::new(&mut take));
         end(differences, &self.picture, compared, self.names[0])

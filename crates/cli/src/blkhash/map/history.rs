@@ -6,9 +6,9 @@ use blkrecord::Name;
 use blksum::map::{Changed, History, State};
 
 use super::args;
-use super::part::Range;
 use crate::blkhash::confine_to_open_files;
 use crate::blkhash::out::Out;
+use crate::blkhash::range::Range;
 use crate::blkhash::source::shown;
 use crate::json;
 use crate::map::open;

@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::io;
 
-use blkbtrfs::Content;
+use blkfs::{Content, Usage};
 use blkhash::Comparison;
 use blkimage::partition::Partition;
 use blkrecord::{Flat, Name};
@@ -17,10 +17,10 @@ use super::args::Report;
 use super::picture::{self, Cells, Screen};
 use super::relations::{self, Counts, Labels};
 use super::svg;
-use crate::blkhash::contents::{self, Contents};
 use crate::blkhash::limit::Limit;
 use crate::blkhash::out::Out;
 use crate::blkhash::unreadable;
+use crate::image::contents::{self, Contents, Usages};
 use crate::json;
 use crate::messages;
 use crate::problem::Outcome;
@@ -72,6 +72,12 @@ pub struct Differences {
     contents: Contents,
     screen: Screen,
     counts: Counts,
+    /// What the blocks that differ are used for.
+    usages: Usages,
+    /// Whether differences in free space are none.
+    ignores_free: bool,
+    /// Number of blocks of free space that differ and are ignored.
+    ignored: u64,
     /// Number of bytes that differ.
     bytes: u64,
     /// Number of ranges that differ.
@@ -153,6 +159,9 @@ impl Differences {
             contents: Contents::default(),
             screen,
             counts: Counts::default(),
+            usages: Usages::default(),
+            ignores_free: false,
+            ignored: 0,
             bytes: 0,
             ranges: 0,
             run: None,
@@ -182,11 +191,16 @@ impl Differences {
         Self { contents, ..self }
     }
 
+    /// Does not count differences in free space of file systems.
+    pub fn with_free_space_ignored(self, ignores_free: bool) -> Self {
+        Self { ignores_free, ..self }
+    }
+
     /// Adds the result for `count` blocks. Runs must come in order. Blocks that never come are not part of
     /// the comparison.
     pub fn push(&mut self, first: u64, count: u64, kind: Comparison) {
         if count > 0 {
-            self.add(RelatedRun { first, count, relation: kind.into() });
+            self.sort_out(RelatedRun { first, count, relation: kind.into() });
         }
     }
 
@@ -208,7 +222,7 @@ impl Differences {
         let is_complete = unreadable.is_some();
         let unreadable = unreadable.unwrap_or_default();
         let tail = self.sides.tail().filter(|_| is_complete);
-        tail.into_iter().for_each(|tail| self.add(tail));
+        tail.into_iter().for_each(|tail| self.sort_out(tail));
         if let Some(run) = self.run.take() {
             self.range(run);
         }
@@ -244,6 +258,7 @@ impl Differences {
         self.out.end()?;
         if self.mode != Mode::Quiet {
             reasons.iter().for_each(|reason| messages::message(reason));
+            self.contents.remarks().iter().for_each(|remark| messages::remark(remark));
         }
         let has_equal = [Relation::Equal, Relation::Zeros].iter().any(|it| self.counts.of(*it) > 0);
         if self.counts.of(Relation::Changed) > 0
@@ -255,6 +270,28 @@ impl Differences {
             messages::remark(remark);
         }
         Ok(Ended { outcome, svg })
+    }
+
+    /// Adds a run, but for the blocks that are ignored. Counts what they are used for.
+    fn sort_out(&mut self, run: RelatedRun) {
+        let is_shown = matches!(self.mode, Mode::Text | Mode::Json) && self.audit.is_none();
+        let is_asked = is_shown || self.ignores_free;
+        let (offset, length) = self.sides.extent(run, self.sides.larger());
+        if !run.relation.is_different() || length == 0 || !is_asked || !self.contents.has_files() {
+            return self.add(run);
+        }
+        let can_ignore = self.ignores_free
+            && matches!(run.relation, Relation::Changed | Relation::Zeroed | Relation::Written);
+        let block = self.sides.block_size.get() as u64;
+        for (blocks, usage) in self.contents.usage(offset, length, block) {
+            let count = blocks.end - blocks.start;
+            if can_ignore && usage == Usage::Free {
+                self.ignored += count;
+                continue;
+            }
+            self.usages.add(usage, count);
+            self.add(RelatedRun { first: blocks.start, count, ..run });
+        }
     }
 
     fn add(&mut self, mut run: RelatedRun) {
@@ -420,7 +457,7 @@ impl Differences {
         let (different, unknown) = (counts.different(), counts.of(Relation::Unknown));
         let known = counts.total() - unknown;
         let mut text = if different > 0 {
-            let (blocks, ranges) = (counts.total(), self.ranges);
+            let (blocks, ranges) = (counts.total() + self.ignored, self.ranges);
             let unreadable = counts.of(Relation::Unreadable);
             let differ = match unreadable {
                 0 => plural(different, "differs", "differ"),
@@ -436,10 +473,17 @@ impl Differences {
                     parts.push(format!("{} {}", counts.of(kind), relations::text(kind)));
                 }
             }
+            if self.ignored > 0 {
+                parts.push(format!("{} in free space ignored", self.ignored));
+            }
             let others =
                 if parts.is_empty() { parts.join("") } else { format!("; {}", parts.join(", ")) };
+            let usages = match self.usages.text() {
+                usages if usages.is_empty() => usages,
+                usages => format!(": {usages}"),
+            };
             format!(
-                "{different} of {blocks} {} {differ}, {}, in {ranges} {}{others}",
+                "{different} of {blocks} {} {differ}, {}, in {ranges} {}{usages}{others}",
                 plural(blocks, "block", "blocks"),
                 Bytes(self.bytes),
                 plural(ranges, "range", "ranges"),
@@ -452,9 +496,15 @@ impl Differences {
                 plural(unknown, "block is", "blocks are")
             )
         } else {
-            let unknown =
-                if unknown > 0 { format!(", {unknown} not known") } else { String::new() };
-            format!("no differences in {known} {}{unknown}", plural(known, "block", "blocks"))
+            let mut others = String::new();
+            if unknown > 0 {
+                others += &format!(", {unknown} not known");
+            }
+            if self.ignored > 0 {
+                let verbs = plural(self.ignored, "differs and is", "differ and are");
+                others += &format!("; {} in free space {verbs} ignored", self.ignored);
+            }
+            format!("no differences in {known} {}{others}", plural(known, "block", "blocks"))
         };
         if let Some(note) = larger_side(self.sides) {
             text += &format!("; {note}");
@@ -517,11 +567,14 @@ impl Differences {
             return self.audit_object(audit);
         }
         let counts = &self.counts;
+        let is_used = counts.different() > 0 && self.contents.has_files();
+        let usage = |usage| is_used.then(|| self.usages.of(usage));
         let is_all = counts.of(Relation::Unknown) == 0
             && self.sides.part.is_none()
-            && counts.total() == self.sides.blocks();
+            && counts.total() + self.ignored == self.sides.blocks();
         let unread = counts.of(Relation::Unreadable);
-        let same = match counts.different() > unread || self.sides.differ() {
+        let differs = counts.different() > unread || self.ignored > 0 || self.sides.differ();
+        let same = match differs {
             true => Some(false),
             // Nothing tells whether what cannot be read is equal.
             false if unread > 0 => None,
@@ -531,7 +584,7 @@ impl Differences {
         json::line(&records::map::Comparison {
             r#type: "summary",
             block_size: self.sides.block_size.get(),
-            blocks: counts.total(),
+            blocks: counts.total() + self.ignored,
             different: counts.different(),
             bytes: self.bytes,
             ranges: self.ranges,
@@ -539,6 +592,12 @@ impl Differences {
             zeros: counts.of(Relation::Zeros),
             unreadable: unread,
             unknown: counts.of(Relation::Unknown),
+            in_files: usage(Usage::File),
+            in_metadata: usage(Usage::Metadata),
+            in_journal: usage(Usage::Journal),
+            in_free_space: usage(Usage::Free),
+            elsewhere: usage(Usage::Unknown),
+            ignored: self.ignored,
             not_printed: self.not_printed,
             same_content: same,
             reasons: Reason::all(unreadable, |it| self.name_of(it)),

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Instant;
 
-use blkbtrfs::Content;
+use blkfs::Content;
 use blkhash::Digest;
 use blkimage::{Format, OpenOptions, Slice, Source};
 use blkrecord::Flat;
@@ -14,12 +14,12 @@ use blkverity::{Error, Finding, Problem, StoredTree, Summary, Verifier};
 
 use super::args::Verify;
 use super::{digest, format};
-use crate::blkhash::contents::{self, Contents};
 use crate::blkhash::limit::Limit;
 use crate::blkhash::out::Out;
 use crate::blkhash::source::{Data, shown};
 use crate::blkhash::unreadable;
 use crate::image;
+use crate::image::contents::{self, Contents};
 use crate::json;
 use crate::messages;
 use crate::problem::{Failure, Outcome, Problem as Reason};

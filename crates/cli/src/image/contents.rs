@@ -1,0 +1,176 @@
+//! Partitions, files, metadata and free space in ranges that do not match.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use blkfs::{Content, Holder, Usage};
+use blkimage::Source;
+
+use crate::quote;
+
+/// The contents of an image, which are read when the first range is looked up.
+#[derive(Default)]
+pub struct Contents {
+    disks: Vec<Arc<dyn Source>>,
+    found: OnceCell<blkfs::Contents>,
+}
+
+impl Contents {
+    /// Prepares to name the files of the first of these disks that has a file system. Without any disk, nothing is known.
+    pub fn of(disks: Vec<Arc<dyn Source>>) -> Self {
+        Self { disks, found: OnceCell::new() }
+    }
+
+    /// Returns whether there is an image.
+    pub fn has_disk(&self) -> bool {
+        !self.disks.is_empty()
+    }
+
+    /// Returns whether there is a file system.
+    pub fn has_files(&self) -> bool {
+        self.has_disk() && self.found().has_files()
+    }
+
+    /// Returns what lies in a range.
+    pub fn find(&self, offset: u64, length: u64) -> Content {
+        if self.has_disk() { self.found().find(offset, length) } else { Content::unknown() }
+    }
+
+    /// Returns the partition at `offset`, for a range of which only some unknown bytes matter.
+    pub fn partition(&self, offset: u64) -> Content {
+        self.found().partition(offset)
+    }
+
+    /// Returns what the blocks in a range are used for.
+    pub fn usage(&self, offset: u64, length: u64, block: u64) -> Vec<(Range<u64>, Usage)> {
+        self.found().usage(offset, length, block)
+    }
+
+    /// Returns the remarks on the state of the file systems, if any was looked up.
+    pub fn remarks(&self) -> Vec<String> {
+        let all = self.found.get().map(blkfs::Contents::remarks).unwrap_or_default();
+        let worded = |(partition, remark): (Option<u32>, String)| match partition {
+            Some(number) => format!("note: partition {number}: {remark}"),
+            None => format!("note: {remark}"),
+        };
+        all.into_iter().map(worded).collect()
+    }
+
+    fn found(&self) -> &blkfs::Contents {
+        self.found.get_or_init(|| {
+            let mut all = self.disks.iter().map(blkfs::Contents::of);
+            let first = all.next().unwrap_or_default();
+            if first.has_files() {
+                return first;
+            }
+            all.find(blkfs::Contents::has_files).unwrap_or(first)
+        })
+    }
+}
+
+/// What differing blocks of an image are used for, and the names of the first files among them.
+#[derive(Default)]
+pub struct Used {
+    usages: Usages,
+    files: Vec<String>,
+}
+
+impl Used {
+    /// Looks up runs of blocks by their first number and their count.
+    pub fn of(disk: Arc<dyn Source>, runs: &[(u64, u64)], block: u64) -> Self {
+        let contents = Contents::of(vec![disk]);
+        let mut used = Self::default();
+        if !contents.has_files() {
+            return used;
+        }
+        for (first, count) in runs {
+            let (offset, length) = (first.saturating_mul(block), count.saturating_mul(block));
+            for (blocks, usage) in contents.usage(offset, length, block) {
+                used.usages.add(usage, blocks.end - blocks.start);
+            }
+            if used.files.len() < MAX_FILES {
+                let content = contents.find(offset, length);
+                let new = content.files().map(quote::name);
+                used.files.extend(new);
+                used.files.dedup();
+            }
+        }
+        used
+    }
+
+    /// Lists the uses and the files, as in `3 in files, 30 in free space (/a, /b)`. Empty if nothing is known.
+    pub fn text(&self) -> String {
+        let files = self.files.iter().take(MAX_FILES).map(String::as_str).collect::<Vec<_>>();
+        let more = if self.files.len() > MAX_FILES { ", more" } else { "" };
+        match files.as_slice() {
+            [] => self.usages.text(),
+            files => format!("{} ({}{more})", self.usages.text(), files.join(", ")),
+        }
+    }
+}
+
+/// Maximum number of files that are named in a sentence.
+const MAX_FILES: usize = 4;
+
+/// Names the files and structures for a line of text. It is empty if there are none.
+pub fn text(content: &Content) -> String {
+    let kind = content.file_system.unwrap_or("the file system");
+    let is_used = |it: &&Holder| !matches!(it.usage, Usage::Free | Usage::Unknown);
+    let (files, others): (Vec<_>, Vec<_>) =
+        content.holders.iter().filter(is_used).partition(|it| it.usage == Usage::File);
+    let mut names: Vec<_> =
+        others.into_iter().chain(files).map(|it| holder_text(it, kind)).collect();
+    if names.is_empty() && content.holders.iter().any(|it| it.usage == Usage::Free) {
+        names.push("free space".to_owned());
+    }
+    if content.is_partial && !names.is_empty() {
+        names.push("more".to_owned());
+    }
+    names.join(", ")
+}
+
+/// Names the file or structure that bytes belong to.
+pub fn holder_text(holder: &Holder, kind: &str) -> String {
+    let paths: Vec<_> = holder.paths.iter().map(|path| quote::name(path)).collect();
+    let paths = paths.join(", ");
+    match (holder.usage, holder.structure) {
+        (Usage::File, _) if paths.is_empty() => "a file without a name".to_owned(),
+        (Usage::File, _) => paths,
+        (Usage::Metadata, Some("directory")) if !paths.is_empty() => format!("directory {paths}"),
+        (Usage::Metadata, Some(structure)) if paths.is_empty() => format!("{structure} of {kind}"),
+        (Usage::Metadata, Some(structure)) => format!("{structure} of {paths}"),
+        (Usage::Metadata, None) => format!("metadata of {kind}"),
+        (Usage::Journal, _) => format!("journal of {kind}"),
+        (Usage::Free, _) => "free space".to_owned(),
+        (Usage::Unknown, _) => "unknown".to_owned(),
+    }
+}
+
+/// Number of blocks by what they are used for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usages([u64; Usage::ALL.len()]);
+
+impl Usages {
+    pub fn add(&mut self, usage: Usage, count: u64) {
+        self.0[usage as usize] += count;
+    }
+
+    pub fn of(&self, usage: Usage) -> u64 {
+        self.0[usage as usize]
+    }
+
+    /// Lists the uses that occur, as in `3 in files, 30 in free space`.
+    pub fn text(&self) -> String {
+        let worded = |usage| match usage {
+            Usage::File => "in files",
+            Usage::Metadata => "in metadata",
+            Usage::Journal => "in the journal",
+            Usage::Unknown => "elsewhere",
+            Usage::Free => "in free space",
+        };
+        let found = Usage::ALL.into_iter().filter(|it| self.of(*it) > 0);
+        let parts: Vec<_> = found.map(|it| format!("{} {}", self.of(it), worded(it))).collect();
+        parts.join(", ")
+    }
+}

@@ -141,7 +141,6 @@ STATUS = {
     "blkhash map diff disk.blkmap@1 disk.blkmap": 1,
     "blkhash map verify --picture=where.svg disk.blkmap damaged.img": 1,
     "blkhash map verify monday.blkmap damaged.img": 1,
-    "blkhash map verify btrfs.blkmap btrfs-damaged.img": 1,
     "blkhash map verify --picture monday.blkmap damaged.img": 1,
     "blkhash map verify --key-file map.key forged.blkmap forged.img": 2,
     "blkhash map verify disk.blkmap damaged.img": 1,

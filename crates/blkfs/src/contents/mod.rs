@@ -29,7 +29,11 @@ pub struct Contents {
 impl Contents {
     /// Looks for partitions and file systems.
     pub fn of(disk: &Arc<dyn Source>) -> Self {
-        let partitions = partition::table(&**disk).unwrap_or_default().partitions;
+        let mut partitions = partition::table(&**disk).unwrap_or_default().partitions;
+        // mkfs.vfat writes a table into its boot sector, with a partition that is the file system itself.
+        if partitions.iter().any(|it| it.offset == 0) {
+            partitions.clear();
+        }
         let places = match partitions.as_slice() {
             [] => vec![(0, disk.size())],
             partitions => partitions.iter().map(|it| (it.offset, it.length)).collect(),

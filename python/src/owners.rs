@@ -29,8 +29,8 @@ use crate::types;
 ///
 /// Returns:
 ///     An `Owners` with `extents`, a list of `Owned` by offset, and `remarks`. Bytes that several
-///     files share are in one extent for each, and so are adjacent files of btrfs. The state is that on the disk: a journal that was
-///     not replayed is a remark.
+///     files share are in one extent for each. Of btrfs, at most 1 GiB of data is looked up. A
+///     journal that was not replayed is a remark: for ext4 the owners are those after its replay.
 ///
 /// Raises:
 ///     ImageError: the image cannot be opened, changed meanwhile (`ChangedError`), or has no file

@@ -599,8 +599,8 @@ struct blksum_owned {
 
 /*
  * Finds which file or structure length bytes at offset belong to, as `blkhash owners`. A length of
- * UINT64_MAX is up to the end. Bytes that several files share are in an extent for each, and so are
- * adjacent files of btrfs. It is an error if there is no file system that is read, and if there are more
+ * UINT64_MAX is up to the end. Bytes that several files share are in an extent for each. Of btrfs, at
+ * most 1 GiB of data is looked up. It is an error if there is no file system that is read, and if there are more
  * extents than "limit".
  */
 struct blksum_owners *blksum_image_owners(const struct blksum_image *image, uint64_t offset,

@@ -4,7 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use blkcheck::{Finding, Options, Place, Report, Row, Sink, check_selected, check_unopened};
+use blkcheck::{
+    Error, Finding, Options, Place, Report, Row, Sink, check_selected, check_unopened,
+    damaged_image, is_damage,
+};
 use blkimage::Location;
 use blksum::Progress;
 use pyo3::prelude::*;
@@ -31,8 +34,8 @@ use crate::types;
 ///
 /// Returns:
 ///     A `Checked` with the `verdict` "clean", "incomplete" or "damaged", the `layers` and the
-///     `findings`. Findings are no exceptions. Nor is content that cannot be opened, if the format
-///     of the image has a structure that is verified.
+///     `findings`. Findings are no exceptions. Nor is an image that violates the rules of its
+///     format, or content that cannot be opened, if the format has a structure that is verified.
 ///
 /// Raises:
 ///     ImageError: the image cannot be opened, or changed meanwhile (`ChangedError`).
@@ -89,8 +92,13 @@ impl Checked {
         progress: &Progress,
     ) -> Result<Self, Failure> {
         let mut findings = Found::default();
-        let report = check_selected(&opened.selected, settings, progress, &mut findings);
-        Ok(Self { report: report.map_err(Failure::Check)?, findings })
+        let report = match check_selected(&opened.selected, settings, progress, &mut findings) {
+            Err(Error::Image(error)) if is_damage(&error) => {
+                damaged_image(&errors::reason(&error), &mut findings)
+            }
+            report => report.map_err(Failure::Check)?,
+        };
+        Ok(Self { report, findings })
     }
 
     /// Checks the structure alone, which may tell more of an image whose content cannot be opened.
@@ -107,6 +115,9 @@ impl Checked {
         let options = request.options();
         match check_unopened(path, options, &reason, settings, progress, &mut findings) {
             Ok(Some(report)) => Ok(Self { report, findings }),
+            _ if is_damage(&error) => {
+                Ok(Self { report: damaged_image(&reason, &mut findings), findings })
+            }
             _ => Err(Failure::Image(error)),
         }
     }

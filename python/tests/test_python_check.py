@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import random
 import shutil
 import subprocess
@@ -310,3 +311,14 @@ def test_progress_and_cancellation(disk, servers):
     with pytest.raises(blkhash.CancelledError):
         blkhash.check(uri, threads=1, progress=progress, cancel=event)
     assert len(calls) == 1
+
+
+def test_an_image_that_violates_its_format(workdir):
+    """The verdict is that of the command, which finds it on opening or on reading."""
+    pathlib.Path("bad.img.gz").write_bytes(b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 4000)
+    checked = blkhash.check("bad.img.gz")
+    assert checked.verdict == "damaged" and [it.problem for it in checked.findings] == ["damaged"]
+    program = str(BLKSUM.with_name("blkhash"))
+    result = subprocess.run([program, "check", "--json", "bad.img.gz"], capture_output=True, text=True)
+    found = json.loads(result.stdout.splitlines()[0])
+    assert result.returncode == 1 and found["reason"] == checked.findings[0].reason

@@ -14,3 +14,9 @@ pub enum Error {
     #[error("cancelled")]
     Cancelled,
 }
+
+/// Returns whether an error of an image is a finding: the image violates the rules of its format, or a file does not match a digest
+/// that is stated with it. [`damaged_image`](crate::damaged_image) reports it.
+pub fn is_damage(error: &blkimage::Error) -> bool {
+    error.kind() == blkimage::ErrorKind::Corrupt || error.is_digest_mismatch()
+}

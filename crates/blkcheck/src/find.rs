@@ -99,11 +99,10 @@ impl Finder {
             Ok(None) => {}
         }
         match partition::table(&*layer.window.source) {
-            // mkfs.vfat writes a table into its boot sector, with a partition that is the file system itself.
             Ok(table)
                 if table.label == Some(Label::Mbr)
                     && !table.partitions.is_empty()
-                    && table.partitions.iter().all(|it| it.offset > 0) =>
+                    && !table.is_of_file_system() =>
             {
                 let lost = table.lost.as_ref().map(ToString::to_string);
                 let mut own =

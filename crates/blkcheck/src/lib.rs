@@ -30,7 +30,7 @@ mod tally;
 mod window;
 
 pub use check::check;
-pub use error::{Error, Result};
+pub use error::{Error, Result, is_damage};
 pub use finding::{Finding, FindingKind};
 pub use image::{check_image, damaged_image};
 pub use options::{Options, Progress, Watch};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blkfs::volumes::lvm::{Linear, Segment};
+use blkfs::volumes::lvm::Segment;
 use blkimage::{Slice, Source};
 
 /// A part of a disk as a source of its own.
@@ -17,7 +17,7 @@ enum Origin {
     Disk,
     /// A range of another window, from this byte on.
     Range(Arc<Window>, u64),
-    Linear(Arc<Window>, Linear),
+    Linear(Arc<Window>, Slice<Arc<dyn Source>>),
 }
 
 impl Window {
@@ -34,7 +34,7 @@ impl Window {
 
     /// Returns a logical volume. `None` if a segment lies behind the end.
     pub fn linear(&self, segments: &[Segment]) -> Option<Self> {
-        let linear = Linear::new(self.source.clone(), segments)?;
+        let linear = Segment::join(segments, self.source.clone())?;
         let origin = Origin::Linear(Arc::new(self.clone()), linear.clone());
         Some(Self { source: Arc::new(linear), origin })
     }

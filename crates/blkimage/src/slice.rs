@@ -9,7 +9,7 @@ use crate::{Dirty, Error, ErrorKind, Extent, Lent, Origin, Result, Source, Volum
 #[derive(Clone, Debug)]
 pub struct Slice<S> {
     source: S,
-    /// For each range, its offset here and in the source. Sorted by both.
+    /// For each range, its offset here and in the source. Sorted by the former.
     pieces: Vec<(u64, u64)>,
     size: u64,
     /// The largest power of two that all ranges are aligned to.
@@ -28,15 +28,26 @@ impl<S: Source> Slice<S> {
     /// Returns a slice of `ranges`, which are sorted, do not overlap, and are not empty. Returns `None` if they are not, or if
     /// one ends behind the end of the source.
     pub fn of_ranges(source: S, ranges: impl IntoIterator<Item = Range<u64>>) -> Option<Self> {
-        let (mut pieces, mut size, mut end, mut bits) = (Vec::new(), 0, 0, 0);
+        let (mut end, mut is_sorted) = (0, true);
+        let ranges = ranges.into_iter().inspect(|range| {
+            is_sorted &= range.start >= end;
+            end = range.end;
+        });
+        let slice = Self::joined(source, ranges)?;
+        is_sorted.then_some(slice)
+    }
+
+    /// Returns a slice of `ranges` in this order, which need not be that of the source, as of a logical volume. Returns `None`
+    /// if one is empty, or ends behind the end of the source.
+    pub fn joined(source: S, ranges: impl IntoIterator<Item = Range<u64>>) -> Option<Self> {
+        let (mut pieces, mut size, mut bits) = (Vec::new(), 0_u64, 0);
         for range in ranges {
-            if range.is_empty() || range.start < end || range.end > source.size() {
+            if range.is_empty() || range.end > source.size() {
                 return None;
             }
             bits |= size | range.start;
             pieces.push((size, range.start));
-            size += range.end - range.start;
-            end = range.end;
+            size = size.checked_add(range.end - range.start)?;
         }
         let alignment = 1 << bits.trailing_zeros().min(63);
         Some(Self { source, pieces, size, alignment })
@@ -48,7 +59,7 @@ impl<S: Source> Slice<S> {
         let index = self.pieces.partition_point(|(start, _)| *start <= offset) - 1;
         let (start, place) = self.pieces[index];
         let end = self.pieces.get(index + 1).map_or(self.size, |(next, _)| *next);
-        (place + (offset - start), (end - offset).min(limit))
+        (place + (offset - start), end.saturating_sub(offset).min(limit))
     }
 
     fn check(&self, offset: u64, length: u64) -> Result<()> {
@@ -254,5 +265,31 @@ mod tests {
         assert_eq!(of([1 << 20..1 << 21, 1 << 22..(1 << 22) + 5]), 1 << 16);
         assert_eq!(of([4096..8192, 1 << 22..1 << 23]), 4096);
         assert_eq!(of([0..5, 6..8]), 1);
+    }
+
+    #[test]
+    fn segments_in_any_order() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+        let options = OpenOptions::new().format(crate::Format::Raw);
+        let disk: Arc<dyn Source> =
+            Arc::new(options.open_storage(Box::new(Memory(bytes.clone())), "x").unwrap());
+        let segments = [5000..6000, 16..116, 6000..10_000, 16..116];
+        let joined = Slice::joined(disk.clone(), segments.clone()).unwrap();
+        let part = |it: &Range<u64>| &bytes[it.start as usize..it.end as usize];
+        let expected: Vec<u8> = segments.iter().flat_map(part).copied().collect();
+        assert_eq!(joined.size(), expected.len() as u64);
+        for from in [0, 1, 999, 1000, 1050, 1100, 5199] {
+            let mut buf = vec![0; expected.len() - from];
+            joined.read_exact_at(&mut buf, from as u64).unwrap();
+            assert_eq!(buf, expected[from..]);
+        }
+        assert_eq!(joined.extent(990, 100).unwrap().length, 10);
+        assert_eq!(joined.locate(1000, 500), (16, 100));
+        assert!(joined.extent(5200, 1).is_err());
+        assert!(joined.read_exact_at(&mut [0; 2], 5199).is_err());
+        for segment in [0..0, 9999..10_001, u64::MAX - 1..u64::MAX] {
+            assert!(Slice::joined(disk.clone(), [segment]).is_none());
+        }
+        assert!(Slice::of_ranges(disk, segments).is_none());
     }
 }

@@ -3,7 +3,9 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
 
-use blkcheck::{Finding, FindingKind, Place, Row, Sink, Verdict, check_selected};
+use blkcheck::{
+    Finding, FindingKind, Place, Row, Sink, Verdict, check_selected, damaged_image, is_damage,
+};
 
 use crate::boundary::{put, quiet, run};
 use crate::error_object::{Error, text};
@@ -230,7 +232,12 @@ pub unsafe extern "C" fn blksum_image_check(
                 let mut checked = Checked::new();
                 let (selected, options) = (&image.selected, settings.check());
                 let report = check_selected(selected, &options, progress, &mut checked);
-                let report = report.map_err(|error| Failure::of_check(&error, &image.name))?;
+                let report = match report {
+                    Err(blkcheck::Error::Image(error)) if is_damage(&error) => {
+                        damaged_image(error.reason(), &mut checked)
+                    }
+                    report => report.map_err(|error| Failure::of_check(&error, &image.name))?,
+                };
                 checked.verdict = verdict(report.verdict());
                 Ok(checked)
             })?;

@@ -29,11 +29,8 @@ pub struct Contents {
 impl Contents {
     /// Looks for partitions and file systems.
     pub fn of(disk: &Arc<dyn Source>) -> Self {
-        let mut partitions = partition::table(&**disk).unwrap_or_default().partitions;
-        // mkfs.vfat writes a table into its boot sector, with a partition that is the file system itself.
-        if partitions.iter().any(|it| it.offset == 0) {
-            partitions.clear();
-        }
+        let table = partition::table(&**disk).unwrap_or_default();
+        let partitions = if table.is_of_file_system() { Vec::new() } else { table.partitions };
         let places = match partitions.as_slice() {
             [] => vec![(0, disk.size())],
             partitions => partitions.iter().map(|it| (it.offset, it.length)).collect(),

@@ -7,7 +7,7 @@ use blkimage::{Slice, Source};
 
 use super::content::{Content, Holder, Usage};
 use super::volume::Volume;
-use crate::volumes::lvm::{self, Linear, PhysicalVolume};
+use crate::volumes::lvm::{self, PhysicalVolume, Segment};
 
 /// A part of a disk with a file system, or with a piece of one that lies in a logical volume.
 pub(super) struct Piece {
@@ -31,8 +31,8 @@ impl Piece {
         let mut pieces = Vec::new();
         for logical in group.volumes {
             let lvm::Content::Linear(segments) = logical.content else { continue };
-            let linear = Linear::new(source.clone(), &segments);
-            let opened = linear.and_then(|linear| Volume::open(Arc::new(linear)));
+            let joined = Segment::join(&segments, source.clone());
+            let opened = joined.and_then(|joined| Volume::open(Arc::new(joined)));
             let Some(volume) = opened.map(Arc::new) else { continue };
             let mut start = 0;
             for segment in segments {

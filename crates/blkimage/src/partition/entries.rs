@@ -53,6 +53,12 @@ pub struct Table {
 }
 
 impl Table {
+    /// Returns whether a partition begins with the table itself. mkfs.vfat writes such a table into its boot sector, and the
+    /// partition is the file system, which is all of the disk.
+    pub fn is_of_file_system(&self) -> bool {
+        self.partitions.iter().any(|it| it.offset == 0)
+    }
+
     /// Returns the partition with this number.
     ///
     /// # Errors

@@ -1,6 +1,9 @@
 //! The logical volumes of a volume group, and where they lie on one of its physical volumes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blkimage::{Slice, Source};
 
 use super::label::SECTOR;
 use super::text::{Section, Value};
@@ -47,6 +50,15 @@ pub struct Segment {
     pub offset: u64,
     /// Length in bytes.
     pub length: u64,
+}
+
+impl Segment {
+    /// Returns the source of a linear volume, whose segments need not be in the order of the physical volume `source`. Returns
+    /// `None` if there is none, if one is empty, or if one ends behind the end.
+    pub fn join(segments: &[Self], source: Arc<dyn Source>) -> Option<Slice<Arc<dyn Source>>> {
+        let ranges = segments.iter().map(|it| it.offset..it.offset.saturating_add(it.length));
+        Slice::joined(source, ranges).filter(|_| !segments.is_empty())
+    }
 }
 
 impl Group {

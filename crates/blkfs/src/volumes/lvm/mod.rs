@@ -3,13 +3,11 @@
 //! 1. `label.rs` finds the label in one of the first four sectors, which names the metadata areas.
 //! 2. `area.rs` verifies the header of each area, and the text that it names in its ring buffer.
 //! 3. `text.rs` parses the text, and `group.rs` finds the logical volumes in it.
-//! 4. `linear.rs` is the source of such a volume.
 
 mod area;
 mod crc;
 mod group;
 mod label;
-mod linear;
 mod text;
 
 use std::sync::Arc;
@@ -17,7 +15,6 @@ use std::sync::Arc;
 use blkimage::Source;
 
 pub use self::group::{Content, LogicalVolume, Segment};
-pub use self::linear::Linear;
 
 use self::group::Group;
 use self::label::Label;

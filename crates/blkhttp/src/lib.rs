@@ -1,0 +1,15 @@
+//! Objects on HTTP and S3 servers: read by ranges, with many requests in flight, and checked for changes.
+//!
+//! An [`Object`] is opened by its [`Url`]. The first answer decides how it is read: by ranges, or from its start to its end if the
+//! server has no ranges. It also pins the content: an answer with another validator or length ends all reads. A process that opens
+//! no object has no thread and no socket of this crate.
+
+mod error;
+mod object;
+mod options;
+mod url;
+
+pub use error::{Error, ErrorKind, Result};
+pub use object::{Object, Statistics};
+pub use options::{HttpOptions, S3Options};
+pub use url::Url;

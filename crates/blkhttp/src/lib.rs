@@ -4,12 +4,17 @@
 //! server has no ranges. It also pins the content: an answer with another validator or length ends all reads. A process that opens
 //! no object has no thread and no socket of this crate.
 
+mod client;
 mod error;
 mod object;
 mod options;
+mod sign;
 mod url;
 
 pub use error::{Error, ErrorKind, Result};
 pub use object::{Object, Statistics};
 pub use options::{HttpOptions, S3Options};
 pub use url::Url;
+
+use client::Answer;
+use sign::Signer;

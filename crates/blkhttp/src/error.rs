@@ -1,5 +1,7 @@
 //! The error type of this crate.
 
+use std::io;
+
 use crate::Url;
 
 /// A result whose error is [`Error`] by default.
@@ -8,7 +10,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The reason why an object cannot be opened or read.
 ///
 /// Errors of reads are [`std::io::Error`]s that contain one.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct Error {
     kind: ErrorKind,
@@ -44,12 +46,17 @@ impl Error {
         Self { kind, url: url.to_string(), reason: reason.into() }
     }
 
+    /// Creates an error about a URL that is not valid, of which a part may still be a secret.
+    pub(crate) fn invalid_url(reason: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Url, url: String::new(), reason: reason.into() }
+    }
+
     /// Returns the category of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Returns the URL of the object, without secrets.
+    /// Returns the URL of the object, without secrets. It is empty if the URL is not valid.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -57,5 +64,87 @@ impl Error {
     /// Returns the message without the URL.
     pub fn reason(&self) -> &str {
         &self.reason
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error.kind {
+            ErrorKind::Url => io::ErrorKind::InvalidInput,
+            ErrorKind::NotFound => io::ErrorKind::NotFound,
+            ErrorKind::Denied => io::ErrorKind::PermissionDenied,
+            ErrorKind::Protocol => io::ErrorKind::InvalidData,
+            ErrorKind::Unsupported => io::ErrorKind::Unsupported,
+            ErrorKind::Connect | ErrorKind::Changed | ErrorKind::Unavailable => {
+                io::ErrorKind::Other
+            }
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Why one attempt of a request failed.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// The next attempt may succeed.
+    Temporary {
+        /// What happened.
+        reason: String,
+        /// The number of seconds that the server asks to wait.
+        wait: Option<u64>,
+        /// Whether there was no connection yet.
+        unreachable: bool,
+    },
+    /// No attempt will succeed.
+    Final(ErrorKind, String),
+}
+
+impl Fault {
+    /// Creates the fault of a connection that failed, or of a server that did.
+    pub fn temporary(reason: impl Into<String>) -> Self {
+        Self::Temporary { reason: reason.into(), wait: None, unreachable: false }
+    }
+
+    /// Creates the fault of a server to which there is no connection yet.
+    pub fn unreachable(reason: impl Into<String>) -> Self {
+        Self::Temporary { reason: reason.into(), wait: None, unreachable: true }
+    }
+
+    /// Creates the fault of an answer that is not valid.
+    pub fn protocol(reason: impl Into<String>) -> Self {
+        Self::Final(ErrorKind::Protocol, reason.into())
+    }
+
+    /// Returns the error after the last attempt.
+    pub fn into_error(self, url: &Url) -> Error {
+        match self {
+            Self::Temporary { reason, unreachable: true, .. } => {
+                Error::new(ErrorKind::Connect, url, reason)
+            }
+            Self::Temporary { reason, .. } => Error::new(ErrorKind::Unavailable, url, reason),
+            Self::Final(kind, reason) => Error::new(kind, url, reason),
+        }
+    }
+}
+
+/// Returns text of a server for a message: escaped, and cut if it is long.
+pub(crate) fn quoted(text: &[u8]) -> String {
+    let shown = &text[..text.len().min(MAX_QUOTED)];
+    let more = if shown.len() < text.len() { "..." } else { "" };
+    format!("\"{}{more}\"", String::from_utf8_lossy(shown).escape_debug())
+}
+
+/// Maximum length of a text of a server in a message.
+/// Limit in bytes.
+const MAX_QUOTED: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_servers_are_escaped_and_cut() {
+        assert_eq!(quoted(b"a\x1b[1m\n\xff"), "\"a\\u{1b}[1m\\n\u{fffd}\"");
+        assert_eq!(quoted(&[b'a'; 500]), format!("\"{}...\"", "a".repeat(200)));
     }
 }

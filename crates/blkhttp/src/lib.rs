@@ -8,13 +8,17 @@ mod client;
 mod error;
 mod object;
 mod options;
+mod rate;
+mod retry;
 mod sign;
+mod source;
+mod transfer;
 mod url;
+mod version;
 
+pub use client::prepare;
 pub use error::{Error, ErrorKind, Result};
 pub use object::{Object, Statistics};
 pub use options::{HttpOptions, S3Options};
 pub use url::Url;
-
-use client::Answer;
-use sign::Signer;
+pub use version::Validator;

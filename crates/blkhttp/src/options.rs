@@ -9,6 +9,8 @@ use std::time::Duration;
 pub struct HttpOptions {
     /// Maximum time that a server may be silent while it owes bytes, and that connecting may take. `None` waits forever.
     pub timeout: Option<Duration>,
+    /// Maximum number of requests in a row that are sent again without progress, because the server is unreachable, busy or failing.
+    pub retries: u32,
     /// PEM file of the certificate authorities that are trusted instead of those of the system.
     pub tls_ca: Option<PathBuf>,
     /// Options of `s3://` URLs.
@@ -30,8 +32,13 @@ pub struct S3Options {
 }
 
 impl Default for HttpOptions {
-    /// Returns options with a timeout of a minute.
+    /// Returns options with a timeout of a minute and 8 retries.
     fn default() -> Self {
-        Self { timeout: Some(Duration::from_secs(60)), tls_ca: None, s3: S3Options::default() }
+        Self {
+            timeout: Some(Duration::from_secs(60)),
+            retries: 8,
+            tls_ca: None,
+            s3: S3Options::default(),
+        }
     }
 }

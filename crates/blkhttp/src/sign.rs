@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use http::request::Parts;
 
-use crate::{Answer, ErrorKind, Result, Url};
+use crate::client::Answer;
+use crate::{ErrorKind, Result, Url};
 
 /// Authorises requests to the host of the URL that an object was opened by. Requests that a redirect leads to another
 /// host, port or scheme are never passed to it.
@@ -46,7 +47,7 @@ pub(crate) enum Refusal {
     ByStatus,
     /// The request fails for this reason, which says what to do.
     Because(ErrorKind, String),
-    /// The credentials expired: they are renewed, and the request is sent again, once.
+    /// The credentials expired: they are renewed if they are stale from now on, and the request is sent again.
     Renew,
     /// The server is busy: the request is sent again, as after a 503.
     Busy,

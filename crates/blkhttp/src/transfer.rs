@@ -1,0 +1,130 @@
+//! One range from a server: asked for, checked, and asked for again from where it broke off.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use crate::error::Fault;
+use crate::rate::Rate;
+use crate::retry::Backoff;
+use crate::source::{Arriving, Source};
+use crate::version::Content;
+use crate::{Error, ErrorKind, Result};
+
+/// Asks for a range until an answer with valid headers arrives.
+pub(crate) async fn start(
+    source: &Source,
+    range: &Range<u64>,
+    backoff: &mut Backoff,
+    rate: &mut Rate,
+) -> Result<Arriving, Error> {
+    loop {
+        match source.ask(range).await {
+            Ok(arriving) => return Ok(arriving),
+            Err(fault) => again(source, fault, backoff, rate).await?,
+        }
+    }
+}
+
+/// Gets a range, which is not empty, and passes the bytes on as they arrive, in order and each once.
+///
+/// The answer to a request for its start may be there already.
+pub(crate) async fn fetch(
+    source: &Source,
+    range: Range<u64>,
+    mut first: Option<Arriving>,
+    mut push: impl FnMut(u64, &[u8]),
+) -> Result<(), Error> {
+    let mut backoff = Backoff::new(source.retries);
+    let mut rate = Rate::new(source.timeout, Instant::now());
+    let mut at = range.start;
+    while at < range.end {
+        let arriving = match first.take() {
+            Some(arriving) => arriving,
+            None => start(source, &(at..range.end), &mut backoff, &mut rate).await?,
+        };
+        let before = at;
+        let received = receive(source, arriving, &mut at, range.end, &mut rate, &mut push).await;
+        if at > before {
+            backoff.progress();
+        }
+        if let Err(fault) = received {
+            again(source, fault, &mut backoff, &mut rate).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Passes the bytes of one answer on.
+async fn receive(
+    source: &Source,
+    arriving: Arriving,
+    at: &mut u64,
+    end: u64,
+    rate: &mut Rate,
+    push: &mut impl FnMut(u64, &[u8]),
+) -> Result<(), Fault> {
+    let Arriving { mut reply, content, .. } = arriving;
+    let Content::Range(sent) = content else {
+        return Err(Fault::protocol("the server sent no range"));
+    };
+    let sent_end = sent.end.min(end);
+    while let Some(bytes) = reply.next().await? {
+        if bytes.len() as u64 > sent_end - *at {
+            return Err(Fault::protocol("the server sent more bytes than it stated"));
+        }
+        source.count_bytes(bytes.len());
+        push(*at, &bytes);
+        *at += bytes.len() as u64;
+        rate.count(bytes.len());
+        if rate.is_too_slow(Instant::now()) {
+            return Err(too_slow());
+        }
+    }
+    if *at < sent_end {
+        return Err(Fault::temporary("the server sent fewer bytes than it stated"));
+    }
+    Ok(())
+}
+
+/// Waits until the next attempt, unless there is none.
+async fn again(
+    source: &Source,
+    fault: Fault,
+    backoff: &mut Backoff,
+    rate: &mut Rate,
+) -> Result<(), Error> {
+    let (reason, asked, unreachable) = match fault {
+        Fault::Temporary { reason, wait, unreachable } => (reason, wait, unreachable),
+        fault => return Err(source.fail(fault)),
+    };
+    if rate.is_too_slow(Instant::now()) {
+        return Err(source.fail(too_slow()));
+    }
+    // A server that was never reached is more likely to have another name than to come back.
+    let is_hopeless = source.pinned().is_none() && unreachable && backoff.failed() >= OPEN_RETRIES;
+    match backoff.next(asked).filter(|_| !is_hopeless) {
+        Some(wait) => {
+            source.count_retry();
+            tokio::time::sleep(wait).await;
+            rate.pause(wait);
+            Ok(())
+        }
+        None => {
+            let attempts = backoff.failed();
+            let reason = match attempts {
+                1 => reason,
+                _ => format!("{reason}, after {attempts} attempts"),
+            };
+            let unreachable = unreachable && source.pinned().is_none();
+            Err(source.fail(Fault::Temporary { reason, wait: None, unreachable }))
+        }
+    }
+}
+
+fn too_slow() -> Fault {
+    let reason = "the server sent less than 1 KiB a second for ten times the timeout";
+    Fault::Final(ErrorKind::Unavailable, reason.to_owned())
+}
+
+/// Maximum number of further attempts to connect to a server that was never reached.
+const OPEN_RETRIES: u32 = 2;

@@ -92,22 +92,33 @@ pub(crate) enum Fault {
         reason: String,
         /// The number of seconds that the server asks to wait.
         wait: Option<u64>,
-        /// Whether there was no connection yet.
-        unreachable: bool,
+        /// What kind of fault it is.
+        cause: Cause,
     },
     /// No attempt will succeed.
     Final(ErrorKind, String),
 }
 
+/// The kind of a fault that may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// There was no connection yet.
+    Unreachable,
+    /// The connection or the server failed.
+    Broken,
+    /// The server says that it has too much to do.
+    Busy,
+}
+
 impl Fault {
     /// Creates the fault of a connection that failed, or of a server that did.
     pub fn temporary(reason: impl Into<String>) -> Self {
-        Self::Temporary { reason: reason.into(), wait: None, unreachable: false }
+        Self::Temporary { reason: reason.into(), wait: None, cause: Cause::Broken }
     }
 
     /// Creates the fault of a server to which there is no connection yet.
     pub fn unreachable(reason: impl Into<String>) -> Self {
-        Self::Temporary { reason: reason.into(), wait: None, unreachable: true }
+        Self::Temporary { reason: reason.into(), wait: None, cause: Cause::Unreachable }
     }
 
     /// Creates the fault of an answer that is not valid.
@@ -118,7 +129,7 @@ impl Fault {
     /// Returns the error after the last attempt.
     pub fn into_error(self, url: &Url) -> Error {
         match self {
-            Self::Temporary { reason, unreachable: true, .. } => {
+            Self::Temporary { reason, cause: Cause::Unreachable, .. } => {
                 Error::new(ErrorKind::Connect, url, reason)
             }
             Self::Temporary { reason, .. } => Error::new(ErrorKind::Unavailable, url, reason),

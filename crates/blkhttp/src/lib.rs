@@ -4,17 +4,22 @@
 //! server has no ranges. It also pins the content: an answer with another validator or length ends all reads. A process that opens
 //! no object has no thread and no socket of this crate.
 
+mod blocks;
 mod client;
 mod error;
 mod object;
 mod options;
+mod queue;
+mod ranged;
 mod rate;
 mod retry;
 mod sign;
 mod source;
+mod streamed;
 mod transfer;
 mod url;
 mod version;
+mod window;
 
 pub use client::prepare;
 pub use error::{Error, ErrorKind, Result};

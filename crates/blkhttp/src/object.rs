@@ -7,11 +7,13 @@ use std::{fmt, io};
 
 use crate::client::Client;
 use crate::error::Fault;
+use crate::ranged::{HEAD, Ranged};
 use crate::rate::Rate;
 use crate::retry::Backoff;
 use crate::sign::Target;
 use crate::source::Source;
-use crate::transfer::{fetch, start};
+use crate::streamed::Streamed;
+use crate::transfer::start;
 use crate::version::{Content, Version};
 use crate::{Error, ErrorKind, HttpOptions, Result, Url, Validator};
 
@@ -21,8 +23,13 @@ use crate::{Error, ErrorKind, HttpOptions, Result, Url, Validator};
 pub struct Object {
     source: Arc<Source>,
     size: Option<u64>,
-    has_ranges: bool,
-    head: Vec<u8>,
+    way: Way,
+}
+
+/// How an object is read.
+enum Way {
+    Ranged(Ranged),
+    Streamed(Streamed),
 }
 
 /// What reading an object took so far.
@@ -61,9 +68,35 @@ impl Object {
         options: &HttpOptions,
     ) -> Result<Self> {
         let source = Arc::new(Source::new(shown.clone(), target, client, options));
-        let opening = source.clone();
-        let (size, has_ranges, head) = block_on(&source, async move { first(&opening).await })?;
-        Ok(Self { source, size, has_ranges, head })
+        let (opening, asked) = (source.clone(), 0..HEAD);
+        let arriving = block_on(&source, async move {
+            let mut backoff = Backoff::new(opening.retries);
+            let mut rate = Rate::new(opening.timeout, Instant::now());
+            start(&opening, &asked, &mut backoff, &mut rate).await
+        })?;
+        source.pin(arriving.version.clone());
+        let size = arriving.version.length;
+        let way = match (&arriving.content, size) {
+            (Content::Range(sent), Some(length)) if sent.start == 0 && sent.end <= HEAD => {
+                Way::Ranged(Ranged::new(source.clone(), length, Some(arriving)))
+            }
+            (Content::Range(_), None) => {
+                let reason = "the server has ranges, but does not state the length";
+                return Err(source.fail(Fault::protocol(reason)));
+            }
+            (Content::Range(_), _) => {
+                let reason = "the server sent another range than the first bytes";
+                return Err(source.fail(Fault::protocol(reason)));
+            }
+            (Content::Outside, Some(0)) => Way::Ranged(Ranged::new(source.clone(), 0, None)),
+            (Content::Outside, _) => {
+                return Err(
+                    source.fail(Fault::protocol("the server refuses the first bytes (416)"))
+                );
+            }
+            (Content::Whole, _) => Way::Streamed(Streamed::new(source.clone(), arriving.reply)),
+        };
+        Ok(Self { source, size, way })
     }
 
     /// Returns the URL that led to the object, after redirects.
@@ -78,7 +111,7 @@ impl Object {
 
     /// Returns whether the server has ranges. Without, bytes are read from the start to the end, once.
     pub fn has_ranges(&self) -> bool {
-        self.has_ranges
+        matches!(self.way, Way::Ranged(_))
     }
 
     /// Returns what tells that the object did not change.
@@ -102,33 +135,29 @@ impl Object {
         if let Some(error) = self.source.changed() {
             return Err(error.into());
         }
-        let head = usize::try_from(offset).ok().and_then(|offset| self.head.get(offset..));
-        if let Some(head) = head.filter(|head| !head.is_empty()) {
-            let n = head.len().min(buf.len());
-            buf[..n].copy_from_slice(&head[..n]);
-            return Ok(n);
+        match &self.way {
+            Way::Ranged(ranged) => ranged.read_at(buf, offset),
+            Way::Streamed(streamed) => streamed.read_at(buf, offset),
         }
-        let left = self.size.unwrap_or(0).saturating_sub(offset);
-        let n = buf.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        if n == 0 {
-            return Ok(0);
-        }
-        let (source, range) = (self.source.clone(), offset..offset + n as u64);
-        let bytes = block_on(&self.source, async move {
-            let mut bytes = Vec::new();
-            fetch(&source, range, None, |_, more| bytes.extend_from_slice(more)).await?;
-            Ok(bytes)
-        })?;
-        buf[..n].copy_from_slice(&bytes);
-        Ok(n)
     }
 
     /// Announces that these bytes will be read once, soon, and in about the order of the calls. Never blocks.
-    pub fn will_need(&self, _offset: u64, _length: u64) {}
+    ///
+    /// Each announced byte is handed out once. Another read of it may need another request.
+    pub fn will_need(&self, offset: u64, length: u64) {
+        if let Way::Ranged(ranged) = &self.way {
+            ranged.will_need(offset..offset.saturating_add(length));
+        }
+    }
 
     /// Returns the number of bytes that should be announced ahead of reads. May change while bytes are read.
+    ///
+    /// It is also the maximum of what is kept in memory of announced bytes, and 0 without ranges.
     pub fn read_ahead(&self) -> u64 {
-        16 << 20
+        match &self.way {
+            Way::Ranged(ranged) => ranged.read_ahead(),
+            Way::Streamed(_) => 0,
+        }
     }
 
     /// Returns the reason if the object changed since it was opened, as far as the server said so.
@@ -148,31 +177,6 @@ impl fmt::Debug for Object {
     }
 }
 
-/// Asks for the first bytes of an object.
-async fn first(source: &Source) -> Result<(Option<u64>, bool, Vec<u8>)> {
-    let mut backoff = Backoff::new(source.retries);
-    let mut rate = Rate::new(source.timeout, Instant::now());
-    let arriving = start(source, &(0..HEAD), &mut backoff, &mut rate).await?;
-    source.pin(arriving.version.clone());
-    let size = arriving.version.length;
-    match (&arriving.content, size) {
-        (Content::Range(range), Some(length)) if range.start == 0 => {
-            let mut head = Vec::new();
-            let end = length.min(HEAD);
-            fetch(source, 0..end, Some(arriving), |_, bytes| head.extend_from_slice(bytes)).await?;
-            Ok((size, true, head))
-        }
-        (Content::Outside, Some(0)) => Ok((size, true, Vec::new())),
-        (Content::Whole, _) => {
-            let fault = Fault::Final(ErrorKind::Unsupported, "the server has no ranges".to_owned());
-            Err(source.fail(fault))
-        }
-        _ => {
-            Err(source.fail(Fault::protocol("the server sent another range than the first bytes")))
-        }
-    }
-}
-
 /// Runs a future on the thread of the client, and waits for it.
 fn block_on<T: Send + 'static>(
     source: &Source,
@@ -186,6 +190,3 @@ fn block_on<T: Send + 'static>(
         Err(Error::new(ErrorKind::Unavailable, &source.shown, "the client ended"))
     })
 }
-
-/// Number of bytes at the start of an object that opening it gets.
-const HEAD: u64 = 1 << 20;

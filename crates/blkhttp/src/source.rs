@@ -12,7 +12,7 @@ use http::header::{
 use http::{Request, StatusCode};
 
 use crate::client::{Answer, Client, Reply};
-use crate::error::{ErrorKind, Fault, quoted};
+use crate::error::{Cause, ErrorKind, Fault, quoted};
 use crate::retry::Backoff;
 use crate::sign::{Refusal, Target};
 use crate::url::Origin;
@@ -41,6 +41,7 @@ struct Counters {
     retries: AtomicU64,
     bytes: AtomicU64,
     connections: AtomicU64,
+    busy: AtomicU64,
 }
 
 /// Bytes of an object that begin to arrive.
@@ -102,8 +103,16 @@ impl Source {
     }
 
     /// Counts a request that is sent again.
-    pub fn count_retry(&self) {
+    pub fn count_retry(&self, cause: Cause) {
         self.counters.retries.fetch_add(1, Ordering::Relaxed);
+        if cause == Cause::Busy {
+            self.counters.busy.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns how often the server was busy since the last call.
+    pub fn take_busy(&self) -> u64 {
+        self.counters.busy.swap(0, Ordering::Relaxed)
     }
 
     pub fn statistics(&self) -> Statistics {
@@ -282,7 +291,7 @@ impl Source {
             Refusal::Busy => Fault::Temporary {
                 reason: "the server is busy".to_owned(),
                 wait: Backoff::wait_of(&answer.headers),
-                unreachable: false,
+                cause: Cause::Busy,
             },
         }
     }
@@ -336,7 +345,9 @@ fn refusal(answer: &Answer) -> Fault {
         _ if Backoff::is_temporary(status) => {
             let reason = format!("the server answered {}", named(status));
             let wait = Backoff::wait_of(&answer.headers);
-            return Fault::Temporary { reason, wait, unreachable: false };
+            let is_busy = matches!(status.as_u16(), 429 | 503);
+            let cause = if is_busy { Cause::Busy } else { Cause::Broken };
+            return Fault::Temporary { reason, wait, cause };
         }
         _ => ErrorKind::Protocol,
     };

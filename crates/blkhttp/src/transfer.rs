@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use crate::error::Fault;
+use crate::error::{Cause, Fault};
 use crate::rate::Rate;
 use crate::retry::Backoff;
 use crate::source::{Arriving, Source};
@@ -93,18 +93,20 @@ async fn again(
     backoff: &mut Backoff,
     rate: &mut Rate,
 ) -> Result<(), Error> {
-    let (reason, asked, unreachable) = match fault {
-        Fault::Temporary { reason, wait, unreachable } => (reason, wait, unreachable),
+    let (reason, asked, cause) = match fault {
+        Fault::Temporary { reason, wait, cause } => (reason, wait, cause),
         fault => return Err(source.fail(fault)),
     };
     if rate.is_too_slow(Instant::now()) {
         return Err(source.fail(too_slow()));
     }
     // A server that was never reached is more likely to have another name than to come back.
-    let is_hopeless = source.pinned().is_none() && unreachable && backoff.failed() >= OPEN_RETRIES;
+    let is_hopeless = source.pinned().is_none()
+        && cause == Cause::Unreachable
+        && backoff.failed() >= OPEN_RETRIES;
     match backoff.next(asked).filter(|_| !is_hopeless) {
         Some(wait) => {
-            source.count_retry();
+            source.count_retry(cause);
             tokio::time::sleep(wait).await;
             rate.pause(wait);
             Ok(())
@@ -115,13 +117,15 @@ async fn again(
                 1 => reason,
                 _ => format!("{reason}, after {attempts} attempts"),
             };
-            let unreachable = unreachable && source.pinned().is_none();
-            Err(source.fail(Fault::Temporary { reason, wait: None, unreachable }))
+            // What was reached before is unavailable.
+            let cause = if source.pinned().is_none() { cause } else { Cause::Broken };
+            Err(source.fail(Fault::Temporary { reason, wait: None, cause }))
         }
     }
 }
 
-fn too_slow() -> Fault {
+/// Returns the fault of a server below the minimum rate.
+pub(crate) fn too_slow() -> Fault {
     let reason = "the server sent less than 1 KiB a second for ten times the timeout";
     Fault::Final(ErrorKind::Unavailable, reason.to_owned())
 }

@@ -2,6 +2,8 @@
 
 mod parse;
 mod relative;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

@@ -78,8 +78,8 @@ async fn to_proxy(proxy: &Intercept) -> Result<TcpStream, Fault> {
     }
     let (host, port) = (uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(80));
     tcp(host, port).await.map_err(|fault| match fault {
-        Fault::Temporary { reason, wait, unreachable } => {
-            Fault::Temporary { reason: format!("the proxy: {reason}"), wait, unreachable }
+        Fault::Temporary { reason, wait, cause } => {
+            Fault::Temporary { reason: format!("the proxy: {reason}"), wait, cause }
         }
         other => other,
     })

@@ -163,6 +163,13 @@ impl Server {
         Object::open(&self.url("/disk"), &options())
     }
 
+    /// Opens the object `/disk` with a timeout that no test reaches.
+    pub fn open_patiently(&self) -> Object {
+        let mut options = options();
+        options.timeout = Some(Duration::from_secs(300));
+        Object::open(&self.url("/disk"), &options).unwrap()
+    }
+
     /// Returns the requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.state.requests.lock().unwrap().clone()

@@ -165,14 +165,14 @@ impl Source {
         let pinned = lock(&self.location).clone();
         if let Some(url) = pinned {
             match self.walk(url, range).await? {
-                Walk::Found(reply) => return Ok(reply),
+                Walk::Found(reply) => return Ok(*reply),
                 // Signed URLs expire.
                 Walk::Refused(answer, _) if matches!(answer.status.as_u16(), 403 | 404 | 410) => {}
                 Walk::Refused(answer, _) => return Err(refusal(&answer)),
             }
         }
         match self.walk(self.target.url.clone(), range).await? {
-            Walk::Found(reply) => Ok(reply),
+            Walk::Found(reply) => Ok(*reply),
             Walk::Refused(answer, is_origin) => Err(self.refusal_of(&answer, is_origin).await),
         }
     }
@@ -187,7 +187,7 @@ impl Source {
                 200 | 206 | 416 => {
                     let is_target = url == self.target.url;
                     *lock(&self.location) = (!is_target).then_some(url);
-                    return Ok(Walk::Found(reply));
+                    return Ok(Walk::Found(Box::new(reply)));
                 }
                 301 | 302 | 303 | 307 | 308 if reply.parts.headers.contains_key(LOCATION) => {
                     let next = redirected(&url, &reply)?;
@@ -223,7 +223,7 @@ impl Source {
                 self.renew().await?;
             }
             let (mut parts, body) = request.into_parts();
-            signer.sign(&mut parts).map_err(final_fault)?;
+            signer.sign(&mut parts).map_err(|error| final_fault(&error))?;
             request = Request::from_parts(parts, body);
         }
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
@@ -275,7 +275,7 @@ impl Source {
         };
         let renewed = tokio::task::spawn_blocking(move || signer.renew()).await;
         let renewed = renewed.map_err(|_| Fault::temporary("the renewal of credentials ended"))?;
-        renewed.map_err(final_fault)
+        renewed.map_err(|error| final_fault(&error))
     }
 
     /// Returns the fault that a refused request means.
@@ -300,7 +300,7 @@ impl Source {
 /// Where a walk through redirects ended.
 enum Walk {
     /// At an answer with content.
-    Found(Reply),
+    Found(Box<Reply>),
     /// At another answer, and whether it comes from the origin of the target.
     Refused(Answer, bool),
 }
@@ -339,9 +339,8 @@ fn refusal(answer: &Answer) -> Fault {
                 format!("does not exist ({})", status.as_u16()),
             );
         }
-        412 => return changed("the server says that it has another version (412)".to_owned()),
+        412 => return changed("the server says that it has another version (412)"),
         407 => ErrorKind::Denied,
-        400..500 => ErrorKind::Unsupported,
         _ if Backoff::is_temporary(status) => {
             let reason = format!("the server answered {}", named(status));
             let wait = Backoff::wait_of(&answer.headers);
@@ -349,6 +348,7 @@ fn refusal(answer: &Answer) -> Fault {
             let cause = if is_busy { Cause::Busy } else { Cause::Broken };
             return Fault::Temporary { reason, wait, cause };
         }
+        400..500 => ErrorKind::Unsupported,
         _ => ErrorKind::Protocol,
     };
     Fault::Final(kind, format!("the server answered {}", named(status)))
@@ -362,7 +362,7 @@ fn named(status: StatusCode) -> String {
     }
 }
 
-fn final_fault(error: Error) -> Fault {
+fn final_fault(error: &Error) -> Fault {
     Fault::Final(error.kind(), error.reason().to_owned())
 }
 

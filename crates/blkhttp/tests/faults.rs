@@ -258,7 +258,9 @@ fn passing_faults_are_retried() {
             }
         });
         check_all(&object, &content);
-        assert_eq!(object.statistics().retries > 0, name != "shortened", "{name}");
+        // A connection that ends before an answer may have been idle for too long.
+        let counts = !matches!(name, "shortened" | "closed" | "half headers");
+        assert!(!counts || object.statistics().retries > 0, "{name}");
     }
 }
 

@@ -10,12 +10,13 @@ use crate::error::Fault;
 use crate::ranged::{HEAD, Ranged};
 use crate::rate::Rate;
 use crate::retry::Backoff;
+use crate::s3;
 use crate::sign::Target;
 use crate::source::Source;
 use crate::streamed::Streamed;
 use crate::transfer::start;
 use crate::version::{Content, Version};
-use crate::{Error, ErrorKind, HttpOptions, Result, Url, Validator};
+use crate::{Error, ErrorKind, HttpOptions, Result, StoredChecksum, Url, Validator};
 
 /// An object on a server, opened.
 ///
@@ -54,7 +55,7 @@ impl Object {
     /// Fails if the server cannot be reached, has no such object, does not allow reading it, or sends an invalid answer.
     pub fn open(url: &Url, options: &HttpOptions) -> Result<Self> {
         if url.is_s3() {
-            return Err(Error::new(ErrorKind::Unsupported, url, "is an object of S3"));
+            return s3::open(url, options);
         }
         let client = Client::new(url, options)?;
         Self::open_target(url, Target { url: url.clone(), signer: None }, client, options)
@@ -163,6 +164,24 @@ impl Object {
     /// Returns the reason if the object changed since it was opened, as far as the server said so.
     pub fn changed(&self) -> Option<String> {
         Some(self.source.changed()?.reason().to_owned())
+    }
+
+    /// Asks the server for the checksums that it stores with the object.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server cannot be reached, refuses to answer, or has another object by now.
+    pub fn checksums(&self) -> Result<Vec<StoredChecksum>> {
+        let Some(size) = self.size.filter(|_| self.has_ranges) else {
+            return Ok(Vec::new());
+        };
+        let tag = self.etag();
+        let shown = &self.source.shown;
+        let asked = s3::Asked { is_s3: shown.is_s3(), size, tag: tag.as_deref() };
+        let ask = |method, query: &str, headers: &[(&'static str, &str)]| {
+            self.source.ask_about(method, query, headers)
+        };
+        asked.checksums(&ask)?.map_err(|problem| problem.of(shown))
     }
 
     /// Returns what reading took so far.

@@ -54,6 +54,7 @@ pub(crate) enum Refusal {
 }
 
 /// Where an object is, and who may read it: what the URL of a store of objects is resolved to.
+#[derive(Clone)]
 pub(crate) struct Target {
     /// A URL of http or https.
     pub url: Url,

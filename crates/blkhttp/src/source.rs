@@ -7,12 +7,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, LOCATION, RANGE, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, IF_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+    LOCATION, RANGE, USER_AGENT,
 };
-use http::{Request, StatusCode};
+use http::{Method, Request, StatusCode};
 
+<<<<<<< HEAD
 use crate::client::{Answer, Client, Reply};
 use crate::error::{Cause, ErrorKind, Fault, quoted};
+=======
+use crate::client::{Answer, Client, Reply, Terms};
+use crate::error::{ErrorKind, Fault, quoted};
+>>>>>>> 6fd95080 (blkhttp: objects of S3)
 use crate::retry::Backoff;
 use crate::sign::{Refusal, Target};
 use crate::url::Origin;
@@ -189,7 +195,10 @@ impl Source {
                     *lock(&self.location) = (!is_target).then_some(url);
                     return Ok(Walk::Found(Box::new(reply)));
                 }
-                301 | 302 | 303 | 307 | 308 if reply.parts.headers.contains_key(LOCATION) => {
+                301 | 302 | 303 | 307 | 308
+                    if reply.parts.headers.contains_key(LOCATION)
+                        && !self.is_for_signer(&url, &reply) =>
+                {
                     let next = redirected(&url, &reply)?;
                     if seen.contains(&next) {
                         let reason = "the server redirects in a circle";
@@ -210,6 +219,14 @@ impl Source {
                 }
             }
         }
+    }
+
+    /// Returns whether a redirect is to be signed for another region, which the signer has to know.
+    fn is_for_signer(&self, url: &Url, reply: &Reply) -> bool {
+        let is_origin = url.origin() == self.target.url.origin();
+        is_origin
+            && self.target.signer.is_some()
+            && reply.parts.headers.contains_key("x-amz-bucket-region")
     }
 
     /// Sends one request, with credentials if it goes to where they are for.
@@ -265,6 +282,39 @@ impl Source {
             headers.insert(AUTHORIZATION, value);
         }
         Ok(request)
+    }
+
+    /// Sends a small request about the object, with additional headers, and blocks. A query that is not empty replaces that of the
+    /// URL.
+    pub fn ask_about(
+        &self,
+        method: Method,
+        query: &str,
+        more: &[(&'static str, &str)],
+    ) -> Result<Answer> {
+        let pinned = lock(&self.location).clone();
+        let url = pinned.unwrap_or_else(|| self.target.url.clone());
+        let origin = url.origin();
+        let fail = |fault: Fault| fault.into_error(&self.shown);
+        let invalid = || fail(Fault::protocol("the request has no valid form"));
+        let mut request = self.request(&url, &origin, &(0..1)).map_err(fail)?;
+        *request.method_mut() = method;
+        for name in [RANGE, IF_RANGE, IF_MATCH, IF_UNMODIFIED_SINCE] {
+            request.headers_mut().remove(name);
+        }
+        for &(name, value) in more {
+            request
+                .headers_mut()
+                .insert(name, HeaderValue::from_str(value).map_err(|_| invalid())?);
+        }
+        if !query.is_empty() {
+            let uri = request.uri().to_string();
+            let base = uri.split_once('?').map_or(&*uri, |(base, _)| base);
+            *request.uri_mut() = format!("{base}?{query}").parse().map_err(|_| invalid())?;
+        }
+        let signer = self.target.signer.as_deref().filter(|_| origin == self.target.url.origin());
+        let terms = Terms { timeout: self.timeout, retries: self.retries, proxy: true };
+        self.client.request(&self.shown, &request, signer, terms)
     }
 
     /// Gets new credentials, unless another request has got them meanwhile.

@@ -64,6 +64,10 @@ impl Hint {
             }
             Self::MaxZeros => format!("{} allows more", say(OpenOption::MaxZeros, None)),
             Self::MaxMemory => format!("{} allows more", say(OpenOption::MaxMemory, None)),
+            Self::Download => {
+                let download = describe(Way::Command("curl -LO FILE downloads it"));
+                download.unwrap_or_else(|| "download it".to_owned())
+            }
             Self::Timeout => format!("{} waits longer", say(OpenOption::Timeout, None)),
         }
     }

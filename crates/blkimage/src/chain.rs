@@ -9,6 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+#[cfg(feature = "http")]
+use blkhttp::Url;
+
 use crate::caches::{Caches, LayerCaches};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
@@ -16,9 +19,11 @@ use crate::layer::Layer;
 use crate::member::Member;
 use crate::options::OpenOptions;
 use crate::probe::Format;
-use crate::references::{self, Folder, Reference};
+use crate::references::{self, Folder, Opened, OpenedFile, Reference};
 use crate::storage::local::access::Access;
 use crate::storage::local::file::LocalFile;
+#[cfg(feature = "http")]
+use crate::storage::web::Web;
 use crate::storage::{HostFile, Storage};
 use crate::warnings::{Warning, Warnings};
 
@@ -33,8 +38,18 @@ pub(crate) struct Chain<'a> {
     /// Number of bytes read from all files of the chain.
     pub bytes_read: Arc<AtomicU64>,
     caches: Arc<Caches>,
-    /// Device and inode of every local file of the chain.
-    identities: Vec<(u64, u64)>,
+    /// Every file of the chain.
+    identities: Vec<Identity>,
+}
+
+/// What tells a file of a chain from the others.
+#[derive(PartialEq, Eq)]
+enum Identity {
+    /// The device and the inode of a local file.
+    File(u64, u64),
+    /// The URL of an object.
+    #[cfg(feature = "http")]
+    Url(Url),
 }
 
 /// Fails unless a file is the one over which an image was created.
@@ -116,15 +131,29 @@ impl<'a> Chain<'a> {
     pub fn local_storage(&mut self, file: File, name: &Path, shared: bool) -> Result<LocalFile> {
         let OpenOptions { cache, force_share, .. } = *self.options;
         let file = LocalFile::new(file, name, Access { cache, force_share, shared })?;
-        if self.identities.contains(&file.identity()) {
-            let reason = "is a part of its own backing chain";
-            return Err(Error::new(ErrorKind::Reference, name, reason));
-        }
+        let (device, inode) = file.identity();
+        self.identify(Identity::File(device, inode), name)?;
         for warning in file.warnings() {
             self.warn(Warning::new(name, warning));
         }
-        self.identities.push(file.identity());
         Ok(file)
+    }
+
+    /// Adds an object on a server to the chain as an image. Fails if it is in the chain already.
+    #[cfg(feature = "http")]
+    pub fn object(&mut self, object: Arc<Web>, name: &Path) -> Result<Arc<HostFile>> {
+        self.identify(Identity::Url(object.url().clone()), name)?;
+        Ok(self.host_file(Box::new(object), name))
+    }
+
+    /// Fails if a file is in the chain already.
+    fn identify(&mut self, file: Identity, name: &Path) -> Result<()> {
+        if self.identities.contains(&file) {
+            let reason = "is a part of its own backing chain";
+            return Err(Error::new(ErrorKind::Reference, name, reason));
+        }
+        self.identities.push(file);
+        Ok(())
     }
 
     /// Adds an image to those that users see.
@@ -154,8 +183,14 @@ impl<'a> Chain<'a> {
         name: &[u8],
     ) -> Result<(Arc<HostFile>, Folder)> {
         let reference = Reference { what, name };
-        let opened = references::open(self.options.follow, &image.file, &image.folder, reference)?;
-        Ok((self.local_file(opened.file, &opened.name, false)?, opened.folder))
+        let Opened { file, name, folder } =
+            references::open(self.options, &image.file, &image.folder, reference)?;
+        let file = match file {
+            OpenedFile::Local(file) => self.local_file(file, &name, false)?,
+            #[cfg(feature = "http")]
+            OpenedFile::Object(object) => self.object(Arc::new(object), &name)?,
+        };
+        Ok((file, folder))
     }
 
     /// Opens the backing file of `image`, through the gate.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::location::telling;
 use crate::names;
 
 /// A method of compressing a file as a whole.
@@ -46,8 +47,9 @@ impl Compression {
         }
     }
 
-    /// Returns the compression that the end of a name stands for.
+    /// Returns the compression that the end of a name stands for, which is a path or a URL.
     pub fn of_name(name: &Path) -> Option<Self> {
+        let name = telling(name);
         let extension = name.extension()?;
         let is = |it: &Self| it.extensions().iter().any(|it| extension.eq_ignore_ascii_case(it));
         Self::ALL.iter().copied().find(is)

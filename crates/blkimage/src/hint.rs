@@ -50,7 +50,9 @@ pub enum Hint {
     MaxZeros,
     /// `max_memory`: a higher limit.
     MaxMemory,
-    /// [`NbdOptions::timeout`](crate::NbdOptions): a server was silent for longer.
+    /// A program that downloads the object at a URL, to read it as a file.
+    Download,
+    /// `timeout`: a server was silent for longer.
     Timeout,
 }
 

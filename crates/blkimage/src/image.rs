@@ -152,7 +152,8 @@ impl Image {
         let found = self.layers.first().map_or(Ok(None), |layer| layer.dirty_extents(name))?;
         found.ok_or_else(|| {
             let file = self.files().next().unwrap_or(Path::new(""));
-            let reason = match Location::new(file.as_os_str()).is_uri() {
+            let location = Location::new(file.as_os_str());
+            let reason = match location.is_uri() && !location.is_url() {
                 true => format!("the server has no bitmap {}", excerpt(name)),
                 false => format!("a {} image has no bitmaps that can be read", self.format),
             };

@@ -2,7 +2,8 @@
 //!
 //! [`OpenOptions::open`] opens an image and every file it refers to, and returns an [`Image`]: a
 //! [`Source`] of extents and bytes. Raw, qcow, qcow2, vmdk, vhdx, vpc, vdi, qed and parallels are read
-//! natively, other formats through a confined `qemu-nbd`. [`OpenOptions::open_location`] also opens the export of an NBD server.
+//! natively, other formats through a confined `qemu-nbd`. [`OpenOptions::open_location`] also opens the export of an NBD server, and
+//! images on HTTP and S3 servers.
 //!
 //! Images are hostile input. Whatever a file contains, the result is its guest content or an
 //! [`Error`], in bounded memory and time. Only files that [`Follow`] allows are opened. An error
@@ -37,6 +38,7 @@
 //! All are on by default. Without them the crate reads the native formats, and never forks or connects.
 //!
 //! - `compressed`: files that are compressed as a whole, such as `disk.raw.xz`.
+//! - `http`: objects on HTTP and S3 servers.
 //! - `nbd`: exports of NBD servers. libnbd is loaded when the first URI is opened.
 //! - `oci`: disks in OCI images, in layouts and archives.
 //! - `qemu-nbd`: other formats, through `qemu-nbd`.
@@ -63,7 +65,7 @@ mod identity;
 mod image;
 mod layer;
 // Only the code that opens URIs uses all of it.
-#[cfg_attr(not(feature = "nbd"), allow(dead_code))]
+#[cfg_attr(not(all(feature = "http", feature = "nbd")), allow(dead_code))]
 mod location;
 mod member;
 mod open;
@@ -88,6 +90,8 @@ mod warnings;
 use blksys as sys;
 
 pub use bitmap::Bitmap;
+#[cfg(feature = "http")]
+pub use blkhttp::{HttpOptions, S3Options};
 pub use buffer::Buffer;
 #[cfg(feature = "compressed")]
 pub use compressed::Decompressed;
@@ -101,8 +105,10 @@ pub use hint::Hint;
 pub use holes::Holes;
 pub use identity::{FileId, VolumeId};
 pub use image::Image;
-pub use location::{Location, Transport, Uri};
+pub use location::{Location, Transport, Uri, is_beside_url, url_beside};
 pub use member::{Member, MemberFile, VpcSizes};
+#[cfg(feature = "http")]
+pub use open::url::{AtUrl, Stream};
 pub use open::{detect, detect_file};
 pub use option_table::{InvalidValue, OpenOption, OptionKind, OptionValue, Topic};
 pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};

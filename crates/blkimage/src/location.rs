@@ -1,11 +1,15 @@
-//! The location of an image: the path of a file, or the URI of an export of a server.
+//! The location of an image: the path of a file, the URI of an export of an NBD server, or the URL of an object on an HTTP or S3
+//! server.
 //!
 //! Only this module examines schemes. A new scheme needs a row in [`SCHEMES`] and a line in
 //! `storage/remote.rs` that opens it.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+
+use crate::container::name::has_extension;
 
 /// The location of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +35,148 @@ impl<'a> Location<'a> {
     /// Returns whether the location is a URI.
     pub fn is_uri(&self) -> bool {
         matches!(self, Self::Uri(_))
+    }
+
+    /// Returns whether the location is the URL of an object on an HTTP or S3 server. Such an object is read like a file, by its
+    /// name and its content, and is never written.
+    pub fn is_url(&self) -> bool {
+        self.url().is_some()
+    }
+
+    /// Returns the container that is named by a URL and the name of a member behind the path and a colon, and that member, decoded.
+    /// The container is an appliance or an archive by the end of its name.
+    pub(crate) fn member_of_url(&self) -> Option<(String, Vec<u8>)> {
+        let text = self.url()?;
+        let uri = Uri::new(text)?;
+        let (before, place, after) = uri.around_place(text)?;
+        let path = place.find('/')?;
+        let is_container = |at: &usize| {
+            let name = &place.as_bytes()[..*at];
+            [&b".ova"[..], b".tar"].iter().any(|end| has_extension(name, end))
+        };
+        let mut colons = place.match_indices(':').map(|(at, _)| at).filter(|at| *at > path);
+        let at = colons.find(is_container)?;
+        let member = &place[at + 1..];
+        let member = if uri.is_bucket() { member.into() } else { decode(member) };
+        (!member.is_empty()).then(|| (format!("{before}{}{after}", &place[..at]), member))
+    }
+
+    /// Returns the text of the URL of an object on an HTTP or S3 server. `None` for other locations, and without UTF-8.
+    pub fn url(&self) -> Option<&'a str> {
+        match self {
+            Self::Uri(uri) => uri.to_str().filter(|text| Uri::new(text).is_some_and(|it| it.is_url())),
+            Self::Path(_) => None,
+        }
+    }
+
+    /// Returns the name for messages: that of a URL without a password and without the values of its query.
+    pub fn shown(&self) -> PathBuf {
+        #[cfg(feature = "http")]
+        if let Some(Ok(url)) = self.url().map(str::parse::<blkhttp::Url>) {
+            return url.to_string().into();
+        }
+        match self {
+            Self::Path(path) => path.to_path_buf(),
+            Self::Uri(uri) => uri.into(),
+        }
+    }
+
+    /// Returns the name of the file by itself, without folders: that of the path, and for a URL the last part of its path,
+    /// decoded and without the query. `None` if there is none, as for an export of an NBD server.
+    pub fn file_name(&self) -> Option<OsString> {
+        match self {
+            Self::Path(path) => path.file_name().map(OsStr::to_owned),
+            Self::Uri(_) => {
+                let uri = Uri::new(self.url()?)?;
+                let (_, path) = uri.place()?.split_once('/')?;
+                let last = path.rsplit('/').next()?;
+                let name = if uri.is_bucket() { last.into() } else { decode(last) };
+                (!name.is_empty()).then(|| OsString::from_vec(name))
+            }
+        }
+    }
+}
+
+/// Returns the parts of a relative name, joined by slashes. `None` if the name leads out of its folder or to none.
+fn relative(name: &str) -> Option<String> {
+    let is_part = |part: &&str| !matches!(*part, "" | ".");
+    let parts: Vec<&str> = name.split('/').filter(is_part).collect();
+    let is_inside = !name.starts_with('/') && !parts.is_empty() && !parts.contains(&"..");
+    is_inside.then(|| parts.join("/"))
+}
+
+/// Returns the URL of the object with this name in the folder of another one, or beneath. `None` if the name leads out of the
+/// folder.
+#[cfg(feature = "http")]
+pub(crate) fn join(url: &blkhttp::Url, name: &str) -> Option<blkhttp::Url> {
+    url.join(&relative(name)?).ok()
+}
+
+/// Returns the URL of the file with this name in the folder of a URL, or beneath, as a list in that folder names it. `None` if
+/// the name leads out of the folder or is no text, or the URL is none.
+pub fn url_beside(url: &str, name: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(name).ok()?;
+    #[cfg(feature = "http")]
+    join(&url.parse().ok()?, name)?;
+    let uri = Uri::new(url).filter(Uri::is_url)?;
+    let name = relative(name)?;
+    let name = if uri.is_bucket() { name } else { encode(name.as_bytes()) };
+    let (before, place, _) = uri.around_place(url)?;
+    let folder = place.rfind('/').map_or(place, |at| &place[..at]);
+    Some(format!("{before}{folder}/{name}"))
+}
+
+/// Returns whether a URL is what [`url_beside`] returns for some name in the folder of another one, or a member of that.
+pub fn is_beside_url(url: &str, name: &OsStr) -> bool {
+    let location = Location::new(name);
+    if location.member_of_url().is_some_and(|(container, _)| container == url) {
+        return true;
+    }
+    let folder = |uri: Uri<'_>, text| {
+        let (before, place, _) = uri.around_place(text)?;
+        let folder = place.rfind('/').map_or(place, |at| &place[..at]);
+        Some(format!("{before}{folder}/"))
+    };
+    let is_beside = || {
+        let text = location.url()?;
+        let folder = folder(Uri::new(url).filter(Uri::is_url)?, url)?;
+        let rest = text.strip_prefix(&folder)?;
+        let rest = if Uri::new(text)?.is_bucket() { rest.into() } else { decode(rest) };
+        url_beside(url, &rest).map(|beside| beside == text)
+    };
+    is_beside().unwrap_or(false)
+}
+
+/// Returns the URL of a member of the container at a URL, which [`Location::member_of_url`] splits.
+pub(crate) fn url_of_member(container: &str, member: &[u8]) -> Option<String> {
+    let uri = Uri::new(container).filter(Uri::is_url)?;
+    let (before, place, after) = uri.around_place(container)?;
+    let member = match uri.is_bucket() {
+        true => String::from_utf8_lossy(member).into_owned(),
+        false => encode(member),
+    };
+    Some(format!("{before}{place}:{member}{after}"))
+}
+
+/// Encodes what means something else in the path of a URL.
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        let is_plain = byte.is_ascii_alphanumeric() || b"/-._~:+,=@".contains(byte);
+        match is_plain {
+            true => text.push(char::from(*byte)),
+            false => text += &format!("%{byte:02X}"),
+        }
+    }
+    text
+}
+
+/// Returns a name whose end tells what the file is: the name itself, or the name of the file of a URL.
+pub(crate) fn telling(name: &Path) -> Cow<'_, Path> {
+    let location = Location::new(name.as_os_str());
+    match location.is_url() {
+        true => Cow::Owned(location.file_name().unwrap_or_default().into()),
+        false => Cow::Borrowed(name),
     }
 }
 
@@ -60,6 +206,7 @@ pub enum Transport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Nbd,
+    Http,
 }
 
 /// The scheme of a URI.
@@ -72,6 +219,8 @@ pub(crate) struct Scheme {
     pub transport: Transport,
     /// Whether TLS is required.
     pub is_encrypted: bool,
+    /// The port of a server whose URI has none.
+    port: u16,
 }
 
 impl<'a> Uri<'a> {
@@ -87,6 +236,16 @@ impl<'a> Uri<'a> {
         self.scheme.transport
     }
 
+    /// Returns whether this is the URL of an object on an HTTP or S3 server.
+    pub fn is_url(&self) -> bool {
+        self.scheme.protocol == Protocol::Http
+    }
+
+    /// Returns whether this is the URL of an object in a bucket, `s3://BUCKET/KEY`. It has no host and no port.
+    pub fn is_bucket(&self) -> bool {
+        self.scheme.name == S3
+    }
+
     /// Returns whether the URI requires TLS.
     pub fn is_encrypted(&self) -> bool {
         self.scheme.is_encrypted
@@ -94,21 +253,21 @@ impl<'a> Uri<'a> {
 
     /// Returns the port of `//[USER@]HOST[:PORT][/EXPORT]`, if the transport is TCP.
     pub fn port(&self) -> Option<u16> {
-        if self.transport() != Transport::Tcp {
+        if self.transport() != Transport::Tcp || self.is_bucket() {
             return None;
         }
         let after_user = self.authority()?.rsplit('@').next()?;
         // An IPv6 address contains colons, inside brackets.
         let after_address = after_user.rsplit(']').next()?;
         match after_address.split_once(':') {
-            None | Some((_, "")) => Some(DEFAULT_PORT),
+            None | Some((_, "")) => Some(self.scheme.port),
             Some((_, digits)) => digits.parse().ok(),
         }
     }
 
-    /// Returns the local files and folders with keys for TLS that the URI names.
+    /// Returns the local files and folders with keys for TLS that the URI names. A URL names none.
     pub fn files(&self) -> Vec<PathBuf> {
-        let parameters = self.parameters();
+        let parameters = self.parameters().filter(|_| self.scheme.protocol == Protocol::Nbd);
         let files = parameters.filter(|it| matches!(&it.name[..], CERTIFICATES | KEYS));
         files.map(|it| OsString::from_vec(it.value).into()).collect()
     }
@@ -139,10 +298,21 @@ impl<'a> Uri<'a> {
         self.scheme
     }
 
-    /// Returns the part between `//` and the query or fragment. Returns `None` without `//`.
+    /// Returns the part between `//` and the query or fragment. Returns `None` without `//`. The key of an object in a bucket is
+    /// any text.
     pub(crate) fn place(&self) -> Option<&'a str> {
         let place = self.rest.strip_prefix("//")?;
-        place.split(['?', '#']).next()
+        match self.is_bucket() {
+            true => Some(place),
+            false => place.split(['?', '#']).next(),
+        }
+    }
+
+    /// Splits the text of this URI into what comes before [`place`](Self::place), that, and what follows it.
+    fn around_place(&self, text: &'a str) -> Option<(&'a str, &'a str, &'a str)> {
+        let place = self.place()?;
+        let start = text.len().checked_sub(self.rest.len())? + "//".len();
+        Some((&text[..start], place, &text[start + place.len()..]))
     }
 
     /// Returns the server, and the user, if any.
@@ -204,7 +374,7 @@ pub(crate) const CERTIFICATES: &[u8] = b"tls-certificates";
 pub(crate) const KEYS: &[u8] = b"tls-psk-file";
 
 /// All schemes that mark a URI. Some of them cannot be opened, and the error gives the reason.
-const SCHEMES: [Scheme; 10] = [
+const SCHEMES: [Scheme; 13] = [
     nbd("nbd", "://", Transport::Tcp, false),
     nbd("nbds", "://", Transport::Tcp, true),
     nbd("nbd+tcp", ":", Transport::Tcp, false),
@@ -215,6 +385,9 @@ const SCHEMES: [Scheme; 10] = [
     nbd("nbds+vsock", ":", Transport::Vsock, true),
     nbd("nbd+ssh", ":", Transport::Ssh, false),
     nbd("nbds+ssh", ":", Transport::Ssh, true),
+    url("http", false, 80),
+    url("https", true, 443),
+    url(S3, true, 443),
 ];
 
 /// Creates a row for a network block device.
@@ -224,11 +397,18 @@ const fn nbd(
     transport: Transport,
     is_encrypted: bool,
 ) -> Scheme {
-    Scheme { name, protocol: Protocol::Nbd, mark, transport, is_encrypted }
+    let port = 10809;
+    Scheme { name, protocol: Protocol::Nbd, mark, transport, is_encrypted, port }
 }
 
-/// Default port of NBD servers.
-const DEFAULT_PORT: u16 = 10809;
+/// Creates a row for objects on servers.
+const fn url(name: &'static str, is_encrypted: bool, port: u16) -> Scheme {
+    let (protocol, mark, transport) = (Protocol::Http, "://", Transport::Tcp);
+    Scheme { name, protocol, mark, transport, is_encrypted, port }
+}
+
+/// Scheme of objects in buckets.
+const S3: &str = "s3";
 
 #[cfg(test)]
 mod tests {
@@ -243,6 +423,88 @@ mod tests {
             assert_eq!(Location::new(OsStr::new(name)), Location::Path(Path::new(name)));
         }
         assert!(Location::new(OsStr::from_bytes(b"nbd://\xff")).is_uri());
+    }
+
+    #[test]
+    fn urls() {
+        for url in ["http://h/x", "HTTPS://h:8/x?y", "s3://bucket/key"] {
+            let location = Location::new(OsStr::new(url));
+            assert!(location.is_uri() && location.is_url(), "{url}");
+        }
+        for name in ["nbd://h", "http:x", "https:/h/x", "./http://h/x", "s3:", "httpx://h/x"] {
+            assert!(!Location::new(OsStr::new(name)).is_url(), "{name}");
+        }
+        assert!(!Location::new(OsStr::from_bytes(b"http://h/\xff")).is_url());
+        assert!(Location::new(OsStr::from_bytes(b"http://h/\xff")).is_uri());
+    }
+
+    #[test]
+    fn file_names() {
+        for (name, file) in [
+            ("http://h/a/b.qcow2", Some("b.qcow2")),
+            ("https://h/a/b.qcow2?x=/y.raw#/z", Some("b.qcow2")),
+            ("https://h/a%20b.raw.xz", Some("a b.raw.xz")),
+            ("s3://bucket/folder/key.img", Some("key.img")),
+            ("s3://bucket/a%20b?c.img", Some("a%20b?c.img")),
+            ("https://h/a/", None),
+            ("https://h", None),
+            ("nbd://h/x.qcow2", None),
+            ("folder/x.qcow2", Some("x.qcow2")),
+        ] {
+            let found = Location::new(OsStr::new(name)).file_name();
+            assert_eq!(found, file.map(OsString::from), "{name}");
+        }
+        assert_eq!(telling(Path::new("a/b.raw")), Path::new("a/b.raw"));
+        assert_eq!(telling(Path::new("http://h/b.raw?c.xz")), Path::new("b.raw"));
+    }
+
+    #[test]
+    fn members_of_containers_at_urls() {
+        let of = |name: &str| Location::new(OsStr::new(name)).member_of_url();
+        for (container, member, name) in [
+            ("https://h/x.ova", &b"disk1"[..], "https://h/x.ova:disk1"),
+            ("https://me:pw@h:8/a/x.OVA", b"d/1.vmdk", "https://me:pw@h:8/a/x.OVA:d/1.vmdk"),
+            ("http://h/vm.oci.tar?t=1:2", b"a b?%\xff:c", "http://h/vm.oci.tar:a%20b%3F%25%FF:c?t=1:2"),
+            ("s3://bucket/x.ova", b"disk 1?", "s3://bucket/x.ova:disk 1?"),
+            ("http://h/x.ova", b"h", "http://h/x.ova:h"),
+        ] {
+            assert_eq!(of(name), Some((container.to_owned(), member.to_vec())), "{name}");
+            assert_eq!(url_of_member(container, member).as_deref(), Some(name));
+        }
+        for name in ["https://h/x.ova", "https://h/x.ova:", "https://h/x:1.raw", "https://x.ova:1/d"] {
+            assert_eq!(of(name), None, "{name}");
+        }
+        assert_eq!(of("nbd://h/x.ova:disk"), None);
+        assert_eq!(url_of_member("folder/x.ova", b"disk"), None);
+    }
+
+    #[test]
+    fn names_in_the_folder_of_a_url() {
+        for (url, name, beside) in [
+            ("https://h/a/SHA256SUMS", "disk.raw", Some("https://h/a/disk.raw")),
+            ("https://me:pw@h:8/a/SUMS?x=/y", "./b//c d?.raw", Some("https://me:pw@h:8/a/b/c%20d%3F.raw")),
+            ("https://h", "x", Some("https://h/x")),
+            ("s3://bucket/a/SUMS", "c d.raw", Some("s3://bucket/a/c d.raw")),
+            ("https://h/a/SUMS", "-", Some("https://h/a/-")),
+            ("https://h/a/SUMS", "/etc/passwd", None),
+            ("https://h/a/SUMS", "../x", None),
+            ("https://h/a/SUMS", "b/../../x", None),
+            ("https://h/a/SUMS", "", None),
+            ("nbd://h/a/SUMS", "x", None),
+        ] {
+            assert_eq!(url_beside(url, name.as_bytes()).as_deref(), beside, "{url} {name}");
+            if let Some(beside) = beside {
+                assert!(is_beside_url(url, OsStr::new(beside)), "{url} {name}");
+            }
+        }
+        for name in [
+            "https://other/a/x", "http://h/a/x", "https://h/x", "https://h/a/../x", "https://h/a/%2e%2e/x",
+            "https://h/a/x?y", "https://h/ab/x", "x", "/a/x", "nbd://h/a/x",
+        ] {
+            assert!(!is_beside_url("https://h/a/SUMS", OsStr::new(name)), "{name}");
+        }
+        assert!(is_beside_url("https://h/x.ova", OsStr::new("https://h/x.ova:disk")));
+        assert_eq!(url_beside("https://h/a/SUMS", b"\xff"), None);
     }
 
     #[test]
@@ -271,10 +533,14 @@ mod tests {
             ("nbd+unix:///export?socket=/run/s", None),
             ("nbds+unix://host:1/export?socket=/run/s", None),
             ("nbd+vsock://3:10809", None),
+            ("http://host/x:1", Some(80)),
+            ("https://me:word@host/x", Some(443)),
+            ("https://[::1]:8443/x", Some(8443)),
+            ("s3://bucket/key:1", None),
         ] {
             assert_eq!(Uri::new(uri).unwrap().port(), port, "{uri}");
         }
-        for text in ["host:1", "", "https://host"] {
+        for text in ["host:1", "", "ftp://host"] {
             assert!(Uri::new(text).is_none(), "{text}");
         }
     }
@@ -285,6 +551,8 @@ mod tests {
         let uri = Uri::new(uri).unwrap();
         assert_eq!(uri.files(), [PathBuf::from("/a b%2"), PathBuf::from("c")]);
         assert!(uri.is_encrypted());
-        assert_eq!(Uri::new("nbd://host").unwrap().files(), [""; 0].map(PathBuf::from));
+        for text in ["nbd://host", "https://host/x?tls-psk-file=/etc/shadow"] {
+            assert_eq!(Uri::new(text).unwrap().files(), [""; 0].map(PathBuf::from));
+        }
     }
 }

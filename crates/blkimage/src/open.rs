@@ -1,6 +1,9 @@
-//! Opens an [`Image`] from a path, a descriptor or a storage.
+//! Opens an [`Image`] from a path, a descriptor, a URI or a storage.
 //!
 //! Follows the backing chain in a loop with a limit. Each format opens its own layer.
+
+#[cfg(feature = "http")]
+pub(crate) mod url;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -61,7 +64,8 @@ impl OpenOptions {
     /// Checks the structure of the image at `path` without opening its content, which may be encrypted, damaged, or need files
     /// that are missing. No other file is opened. Returns `None` if its format has no checks.
     ///
-    /// The path is that of a file, not of a disk in a container, and the file is not decompressed.
+    /// The path is that of a file, or the URL of an object on an HTTP or S3 server, not of a disk in a container, and the file is
+    /// not decompressed.
     ///
     /// # Errors
     ///
@@ -72,6 +76,10 @@ impl OpenOptions {
         path: &Path,
         visitor: &mut dyn Visitor,
     ) -> Result<Option<Summary>> {
+        #[cfg(feature = "http")]
+        if let Some(url) = Location::new(path.as_os_str()).url() {
+            return self.check_object(url, visitor);
+        }
         let mut chain = Chain::new(self);
         let file = open_found(&mut chain, &find(path)?, path)?;
         self.check_file(&chain.host_file(Box::new(file), path), visitor)
@@ -183,14 +191,21 @@ impl OpenOptions {
         }
     }
 
-    /// Opens the export of an NBD server. The image is raw unless [`OpenOptions::format`] is set,
-    /// because a guest can write any header into it. It cannot refer to other files.
+    /// Opens the export of an NBD server, or the object at a URL of an HTTP or S3 server.
+    ///
+    /// An export is raw unless [`OpenOptions::format`] is set, because a guest can write any header into it. It cannot refer to
+    /// other files. An object is like a file, and [`open_url`](Self::open_url) says how. Here, its server must have ranges.
     ///
     /// # Errors
     ///
     /// Fails if the URI is invalid or of a transport that is not supported, if libnbd is missing, if the server cannot be
-    /// reached or authenticated, is too slow or lacks the export, or as [`open_storage`](Self::open_storage) does.
+    /// reached or authenticated, is too slow or lacks the export, or as [`open_storage`](Self::open_storage) or
+    /// [`open_url`](Self::open_url) does.
     pub fn open_uri(&self, uri: &str) -> Result<Image> {
+        #[cfg(feature = "http")]
+        if Location::new(uri.as_ref()).is_url() {
+            return self.open_image_at(uri);
+        }
         let export = remote::open(uri, self)?;
         let format = Some(self.format.unwrap_or(Format::Raw));
         Self { format, ..self.clone() }.open_storage(export, uri)

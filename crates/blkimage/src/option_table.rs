@@ -55,6 +55,8 @@ pub enum OptionKind {
     Size,
     /// [`OptionValue::Duration`], in seconds.
     Seconds,
+    /// [`OptionValue::Path`] of a file.
+    File,
     /// [`OptionValue::Path`] of a folder.
     Folder,
     /// [`OptionValue::Path`] of a program, or its name.
@@ -89,7 +91,7 @@ impl std::error::Error for InvalidValue {}
 
 macro_rules! table {
     ($(
-        $(#[cfg(feature = $feature:literal)])?
+        $(#[cfg($($feature:tt)+)])?
         $option:ident {
             name: $name:literal,
             value: $value:literal,
@@ -157,7 +159,7 @@ macro_rules! table {
                 type Set = fn(&mut OpenOptions, OptionValue) -> Result<(), InvalidValue>;
                 let set: Set = match self {
                     $(
-                        $(#[cfg(feature = $feature)])?
+                        $(#[cfg($($feature)+)])?
                         Self::$option => $set,
                     )+
                     #[allow(unreachable_patterns, reason = "all features may be on")]
@@ -277,6 +279,19 @@ table! {
             Ok(())
         },
     }
+    #[cfg(feature = "http")]
+    TlsCa {
+        name: "tls-ca",
+        value: "FILE",
+        topic: Topic::Safety,
+        kind: OptionKind::File,
+        text: "Authorities that https:// and s3:// servers are trusted by, as PEM",
+        default: "those of the system",
+        set: |options, value| {
+            options.http.tls_ca = Some(value.path()?);
+            Ok(())
+        },
+    }
     MaxZeros {
         name: "max-zeros",
         value: "SIZE",
@@ -360,7 +375,46 @@ table! {
             Ok(())
         },
     }
-    #[cfg(feature = "nbd")]
+    #[cfg(feature = "http")]
+    S3Endpoint {
+        name: "s3-endpoint",
+        value: "URL",
+        topic: Topic::Reading,
+        kind: OptionKind::Text,
+        text: "Server of s3:// URLs",
+        default: "as configured for AWS tools, or else AWS",
+        set: |options, value| {
+            options.http.s3.endpoint = Some(value.text()?);
+            Ok(())
+        },
+    }
+    #[cfg(feature = "http")]
+    S3Region {
+        name: "s3-region",
+        value: "NAME",
+        topic: Topic::Reading,
+        kind: OptionKind::Text,
+        text: "Region of the buckets of s3:// URLs",
+        default: "as configured for AWS tools",
+        set: |options, value| {
+            options.http.s3.region = Some(value.text()?);
+            Ok(())
+        },
+    }
+    #[cfg(feature = "http")]
+    S3Profile {
+        name: "s3-profile",
+        value: "NAME",
+        topic: Topic::Reading,
+        kind: OptionKind::Text,
+        text: "Profile of the AWS tools with the keys for s3:// URLs",
+        default: "as configured for AWS tools",
+        set: |options, value| {
+            options.http.s3.profile = Some(value.text()?);
+            Ok(())
+        },
+    }
+    #[cfg(any(feature = "nbd", feature = "http"))]
     Timeout {
         name: "timeout",
         value: "SECONDS",
@@ -369,8 +423,7 @@ table! {
         text: "Number of seconds that a server may be silent; 0 waits forever",
         default: "60",
         set: |options, value| {
-            let given = value.duration()?;
-            options.nbd.timeout = Some(given).filter(|it| !it.is_zero());
+            options.set_timeout(value.duration()?);
             Ok(())
         },
     }
@@ -423,6 +476,20 @@ impl OpenOptions {
         })
     }
 
+    /// Limits the time that any server may be silent. Zero waits forever.
+    #[cfg(any(feature = "nbd", feature = "http"))]
+    fn set_timeout(&mut self, given: Duration) {
+        let timeout = Some(given).filter(|it| !it.is_zero());
+        #[cfg(feature = "nbd")]
+        {
+            self.nbd.timeout = timeout;
+        }
+        #[cfg(feature = "http")]
+        {
+            self.http.timeout = timeout;
+        }
+    }
+
     #[cfg(feature = "compressed")]
     #[expect(clippy::unnecessary_wraps, reason = "is an error without the feature")]
     fn set_compression(&mut self, compression: Option<Compression>) -> Result<(), InvalidValue> {
@@ -465,7 +532,7 @@ impl OptionValue {
         }
     }
 
-    #[cfg(feature = "nbd")]
+    #[cfg(any(feature = "nbd", feature = "http"))]
     fn duration(self) -> Result<Duration, InvalidValue> {
         match self {
             Self::Duration(duration) => Ok(duration),
@@ -473,7 +540,7 @@ impl OptionValue {
         }
     }
 
-    #[cfg(any(feature = "nbd", feature = "qemu-nbd"))]
+    #[cfg(any(feature = "http", feature = "nbd"))]
     fn path(self) -> Result<PathBuf, InvalidValue> {
         match self {
             Self::Path(path) => Ok(path),
@@ -539,7 +606,7 @@ mod tests {
                 OptionKind::Flag => 1,
                 OptionKind::Size => 2,
                 OptionKind::Seconds => 3,
-                OptionKind::Folder | OptionKind::Program => 4,
+                OptionKind::File | OptionKind::Folder | OptionKind::Program => 4,
                 OptionKind::Secret => 5,
             };
             let expected: Vec<bool> =
@@ -553,7 +620,12 @@ mod tests {
         fn is_in_this_build(self) -> bool {
             let is_in = |feature: bool, options: &[Self]| feature || !options.contains(&self);
             is_in(cfg!(feature = "qemu-nbd"), &[Self::Secret, Self::Reader, Self::NbdServer])
-                && is_in(cfg!(feature = "nbd"), &[Self::TlsCertificates, Self::Timeout])
+                && is_in(cfg!(feature = "nbd"), &[Self::TlsCertificates])
+                && is_in(cfg!(any(feature = "nbd", feature = "http")), &[Self::Timeout])
+                && is_in(
+                    cfg!(feature = "http"),
+                    &[Self::TlsCa, Self::S3Endpoint, Self::S3Region, Self::S3Profile],
+                )
                 && is_in(cfg!(feature = "compressed"), &[Self::MaxMemory])
         }
     }

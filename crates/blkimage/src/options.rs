@@ -3,6 +3,9 @@
 #[cfg(feature = "qemu-nbd")]
 use std::path::PathBuf;
 
+#[cfg(feature = "http")]
+use blkhttp::HttpOptions;
+
 #[cfg(feature = "compressed")]
 use crate::compression::Compression;
 use crate::error::Result;
@@ -51,6 +54,9 @@ pub struct OpenOptions {
     /// Options of connections to NBD servers.
     #[cfg(feature = "nbd")]
     pub nbd: NbdOptions,
+    /// Options of connections to HTTP and S3 servers.
+    #[cfg(feature = "http")]
+    pub http: HttpOptions,
     /// The reader of the format of an image.
     #[cfg(feature = "qemu-nbd")]
     pub reader: Reader,
@@ -147,6 +153,14 @@ impl OpenOptions {
     #[must_use]
     pub fn nbd(mut self, nbd: NbdOptions) -> Self {
         self.nbd = nbd;
+        self
+    }
+
+    /// Sets the options of connections to HTTP and S3 servers.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn http(mut self, http: HttpOptions) -> Self {
+        self.http = http;
         self
     }
 

@@ -7,6 +7,9 @@
 //! block devices are opened, because opening a FIFO releases its writer and opening a device runs its
 //! driver. As in QEMU, a relative name starts at the folder of the path by which the image was opened,
 //! not at the folder of a symbolic link's target.
+//!
+//! An image on an HTTP or S3 server names other objects in the folder of its URL, and none elsewhere. It names no file of this
+//! host, and a file names no URL.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,12 +18,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "http")]
+use blkhttp::Url;
 use rustix::io::Errno;
 
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
-use crate::options::Follow;
+#[cfg(feature = "http")]
+use crate::location::join;
+use crate::options::{Follow, OpenOptions};
 use crate::storage::HostFile;
+#[cfg(feature = "http")]
+use crate::storage::web::Web;
 use crate::sys::{self, Found, NodeType};
 
 /// The folder in which an image's relative references are resolved.
@@ -29,6 +38,9 @@ pub(crate) enum Folder {
     Of(PathBuf),
     /// A folder that was opened through the gate.
     Opened(OwnedFd),
+    /// The folder of this URL.
+    #[cfg(feature = "http")]
+    Url(Url),
     /// The image has no known path.
     Unknown,
 }
@@ -43,25 +55,36 @@ pub(crate) struct Reference<'a> {
 
 /// A file that was opened through the gate.
 pub(crate) struct Opened {
-    pub file: File,
+    pub file: OpenedFile,
     /// Name for messages. With [`Follow::Any`], the path by which it was opened.
     pub name: PathBuf,
     pub folder: Folder,
 }
 
+/// A file or object that the gate let through.
+pub(crate) enum OpenedFile {
+    Local(File),
+    #[cfg(feature = "http")]
+    Object(Web),
+}
+
 /// Opens the file that `image`, which lies in `folder`, refers to.
 pub(crate) fn open(
-    follow: Follow,
+    options: &OpenOptions,
     image: &HostFile,
     folder: &Folder,
     reference: Reference<'_>,
 ) -> Result<Opened> {
     let gate = Gate { image, reference };
     let name = gate.plain_name()?;
-    match follow {
-        Follow::Beneath => gate.open_beneath(folder, name),
-        Follow::Any => gate.open_any(folder, name),
-        Follow::None => Err(gate.refuse("and no reference is followed").with_hint(Hint::Follow)),
+    match (options.follow, folder) {
+        (Follow::None, _) => {
+            Err(gate.refuse("and no reference is followed").with_hint(Hint::Follow))
+        }
+        #[cfg(feature = "http")]
+        (_, Folder::Url(image)) => gate.open_object(options, image, name),
+        (Follow::Beneath , _) => gate.open_beneath(folder, name),
+        (Follow::Any, _) => gate.open_any(folder, name),
     }
 }
 
@@ -95,7 +118,7 @@ impl<'a> Gate<'a> {
                 (&opened, Some(parent))
             }
             Folder::Opened(directory) => (directory, None),
-            Folder::Unknown => return Err(self.refuse_without_folder()),
+            _ => return Err(self.refuse_without_folder()),
         };
         let relative = self.relative(directory, folder_path, name)?;
         let found = sys::find_beneath(directory, &relative).map_err(|e| self.open_error(e))?;
@@ -105,6 +128,7 @@ impl<'a> Gate<'a> {
             _ => directory.try_clone(),
         };
         let inner = inner.map_err(|e| self.open_error(e))?;
+        let file = OpenedFile::Local(file);
         Ok(Opened { file, name: self.display_name(name), folder: Folder::Opened(inner) })
     }
 
@@ -112,12 +136,35 @@ impl<'a> Gate<'a> {
         let path = match folder {
             _ if name.is_absolute() => name.to_path_buf(),
             Folder::Of(path) => parent(path).join(name),
-            Folder::Opened(_) | Folder::Unknown => return Err(self.refuse_without_folder()),
+            _ => return Err(self.refuse_without_folder()),
         };
         let found = sys::find(&path).map_err(|e| self.open_error(e))?;
         let is_allowed = |t| matches!(t, NodeType::Regular | NodeType::BlockDevice);
         let file = self.open_found(&found, is_allowed)?;
+        let file = OpenedFile::Local(file);
         Ok(Opened { file, name: path.clone(), folder: Folder::Of(path) })
+    }
+
+    /// Opens the object with this name in the folder of the object `image`, on the same server.
+    #[cfg(feature = "http")]
+    fn open_object(&self, options: &OpenOptions, image: &Url, name: &Path) -> Result<Opened> {
+        let name = name.to_str().ok_or_else(|| self.refuse("which is not UTF-8"))?;
+        let leads_out = || self.refuse("which leads out of the image's own folder");
+        let url = join(image, name).ok_or_else(leads_out)?;
+        let object = Web::at(url.clone(), options).map_err(|error| {
+            let Reference { what, name } = self.reference;
+            let reason = match error.io_error() {
+                Some(cause) => cause.to_string(),
+                None => error.reason().to_owned(),
+            };
+            let reason = format!("cannot open its {what} \"{}\": {reason}", excerpt(name));
+            self.image.error(ErrorKind::Reference, reason)
+        })?;
+        if !object.has_ranges() {
+            return Err(object.without_ranges("a chain of images"));
+        }
+        let name = object.name().to_owned();
+        Ok(Opened { file: OpenedFile::Object(object), name, folder: Folder::Url(url) })
     }
 
     /// Returns `name` relative to the folder. Strips the folder's path from an absolute name, either

@@ -57,7 +57,7 @@ impl Settings {
                     return Ok(());
                 }
                 (Some(_), OptionKind::Secret) => return Err(is_bytes(name)),
-                (Some(value), OptionKind::Folder | OptionKind::Program) => {
+                (Some(value), OptionKind::File | OptionKind::Folder | OptionKind::Program) => {
                     OptionValue::Path(value.into())
                 }
                 (Some(value), OptionKind::Flag | OptionKind::Size | OptionKind::Seconds) => {

@@ -6,6 +6,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use blkimage::Location;
+
 use crate::image::{advice, names};
 use crate::{messages, quote, usage};
 
@@ -85,7 +87,7 @@ impl Problem {
     /// Converts an error of the image `name`.
     pub fn of_image(error: &blkimage::Error, name: &OsStr) -> Self {
         use blkimage::ErrorKind;
-        let is_own = error.name() == Path::new(name);
+        let is_own = error.name() == Path::new(name) || Location::new(name).shown() == error.name();
         let is_missing = error.io_error().is_some_and(|it| it.kind() == io::ErrorKind::NotFound);
         let cause = match error.kind() {
             ErrorKind::Directory if is_own => Cause::Directory,

@@ -234,12 +234,16 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// Fails if it is the export that is read, or its server has a file of the source open for writing, as far as the system
+    /// Fails if it is the URL of an object, if it is the export that is read, or if its server has a file of the source open for writing, as far as the system
     /// tells.
     #[cfg(feature = "nbd")]
     pub fn export(uri: &str, existing: Existing, others: &Others<'_>) -> Result<Self, Refused> {
+        let location = Location::new(OsStr::new(uri));
+        if location.is_url() {
+            return Err(Refused::Url);
+        }
         let system = System::now();
-        let stored = Stored::of_name(&system, Location::new(OsStr::new(uri)), Access::Write);
+        let stored = Stored::of_name(&system, location, Access::Write);
         if let Some(source) = others.source {
             check_apart(&stored, &source.stored(&system))?;
         }

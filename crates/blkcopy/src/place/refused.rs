@@ -12,6 +12,9 @@ pub enum Refused {
     /// It cannot be opened.
     #[error("cannot be opened")]
     Open(#[source] io::Error),
+    /// It is the URL of an object on an HTTP or S3 server.
+    #[error("is a URL, and objects on HTTP and S3 servers are read only")]
+    Url,
     /// The name promises something else, and a copy is raw.
     #[error("has the name of {0}, and the copy is raw")]
     Name(&'static FileKind),

@@ -34,7 +34,8 @@ impl Stored {
         match name {
             Location::Path(path) => stored.add_path(system, path),
             Location::Uri(uri) => {
-                if let Some(uri) = uri.to_str().and_then(Uri::new) {
+                // Nothing is written to where an object is.
+                if let Some(uri) = uri.to_str().and_then(Uri::new).filter(|uri| !uri.is_url()) {
                     stored.add_export(system, &uri, access);
                 }
             }

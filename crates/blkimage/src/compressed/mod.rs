@@ -46,12 +46,33 @@ pub(crate) fn of_file(
     if options.compression.is_some() {
         return options.compression;
     }
+    // The content is not looked at without need.
+    Compression::of_name(path)?;
+    of_head(options, path, &head_of(storage).ok()?)
+}
+
+/// Returns the compression of the file at `path` that begins with `head`, as [`of_file`] does.
+pub(crate) fn of_head(options: &OpenOptions, path: &Path, head: &[u8]) -> Option<Compression> {
+    if options.compression.is_some() {
+        return options.compression;
+    }
     let named = Compression::of_name(path)?;
     if options.format.is_some() || options.follow == Follow::None {
         return None;
     }
-    let head = head_of(storage).ok()?;
-    named.begins(&head).then_some(named)
+    named.begins(head).then_some(named)
+}
+
+/// Returns whether a compressed file states the size of its content.
+#[cfg(feature = "http")]
+pub(crate) fn states_size(
+    options: &OpenOptions,
+    compression: Compression,
+    storage: &dyn Storage,
+    name: &Path,
+) -> Result<bool> {
+    let units = units(compression, storage, &Limits::new(options, storage.size()));
+    units.map(|units| units.is_some()).map_err(|error| storage::read_error(name, error, None))
 }
 
 /// Returns the content of a compressed file. If the file does not state the size of its content, everything is decoded

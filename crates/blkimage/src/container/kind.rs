@@ -74,6 +74,12 @@ pub(super) struct Kind {
     pub is_at: fn(&Path) -> bool,
     /// Opens the container at a path. Returns `None` if what is there is no container of this kind.
     pub open: fn(&OpenOptions, &Path) -> Opened,
+    /// The end of the names of such containers on servers.
+    #[cfg_attr(not(feature = "http"), allow(dead_code))]
+    pub archive: &'static [u8],
+    /// Opens the container in a storage of this name, as `open` does.
+    #[cfg_attr(not(feature = "http"), allow(dead_code))]
+    pub open_storage: fn(&OpenOptions, Arc<dyn Storage>, &Path) -> Opened,
     /// Returns the files with the bytes of the disks, if such a container can be a folder.
     pub files: Option<fn(&Path) -> Paths>,
 }

@@ -9,7 +9,7 @@
 #[cfg_attr(not(feature = "oci"), allow(dead_code))]
 mod entries;
 mod kind;
-mod name;
+pub(crate) mod name;
 #[cfg(feature = "oci")]
 mod oci;
 mod ova;
@@ -17,18 +17,27 @@ mod ova;
 pub(crate) mod tar;
 
 use std::ffi::OsStr;
-use std::iter::once;
+use std::iter::{empty, once};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::slice;
+#[cfg(feature = "http")]
+use std::sync::Arc;
 
 pub use self::kind::{Container, Manifest};
 use self::kind::{Kind, Opened, Paths};
+#[cfg(feature = "http")]
+use self::name::has_extension;
 pub use self::name::member_name;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
+use crate::location::{Location, telling};
 use crate::options::OpenOptions;
+#[cfg(feature = "http")]
+use crate::storage::Storage;
+#[cfg(feature = "http")]
+use crate::storage::web::Web;
 
 /// All kinds of containers. Where no name decides, the first one counts that opens a file.
 static KINDS: &[Kind] = &[
@@ -39,13 +48,17 @@ static KINDS: &[Kind] = &[
 
 impl OpenOptions {
     /// Opens the container at `path`, if the path [stands for the disks in it](is_container). Returns `None` if it does not, or
-    /// if what has the name of a container is none.
+    /// if what has the name of a container is none. The path may be the URL of an appliance (`.ova`) or an OCI archive (`.tar`).
     ///
     /// # Errors
     ///
     /// Fails if the file or folder cannot be opened or read, or if an archive is damaged or ambiguous, has several
     /// descriptors or none, or more members than the limit.
     pub fn open_container(&self, path: &Path) -> Result<Option<Box<dyn Container>>> {
+        #[cfg(feature = "http")]
+        if let Some(url) = Location::new(path.as_os_str()).url() {
+            return open_at(self, url).map(|found| found.map(|(_, container)| container));
+        }
         kind_at(path).map_or(Ok(None), |kind| (kind.open)(self, path))
     }
 }
@@ -63,6 +76,51 @@ pub(crate) fn open_disk(options: &OpenOptions, path: &Path) -> Result<Option<Ima
         && let Some(container) = (kind.open)(options, path)?
     {
         return open_only_disk(kind, &*container, options, path);
+    }
+    Ok(None)
+}
+
+/// Opens the disk of this name in a container at a URL, or its only disk. Returns `None` if there is no container.
+#[cfg(feature = "http")]
+pub(crate) fn open_disk_at(options: &OpenOptions, name: &str) -> Result<Option<Image>> {
+    if let Some((url, member)) = Location::new(name.as_ref()).member_of_url() {
+        return match open_at(options, &url)? {
+            Some((_, container)) => container.open(options, &member).map(Some),
+            None => {
+                let reason = "is a member of what is no appliance and no OCI archive";
+                Err(Error::new(ErrorKind::Format, name, reason))
+            }
+        };
+    }
+    if options.format.is_some() {
+        return Ok(None);
+    }
+    match open_at(options, name)? {
+        Some((kind, container)) => open_only_disk(kind, &*container, options, Path::new(name)),
+        None => Ok(None),
+    }
+}
+
+/// Opens the container at a URL, if its name is that of one. An archive that is no container has its name, too.
+#[cfg(feature = "http")]
+fn open_at(
+    options: &OpenOptions,
+    url: &str,
+) -> Result<Option<(&'static Kind, Box<dyn Container>)>> {
+    let name = telling(Path::new(url)).as_os_str().as_bytes().to_vec();
+    let kinds: Vec<_> = KINDS.iter().filter(|kind| has_extension(&name, kind.archive)).collect();
+    if kinds.is_empty() {
+        return Ok(None);
+    }
+    let object = Arc::new(Web::open(url, options)?);
+    if !object.has_ranges() {
+        return Err(object.without_ranges("an archive with disks"));
+    }
+    for kind in kinds {
+        let storage: Arc<dyn Storage> = object.clone();
+        if let Some(container) = (kind.open_storage)(options, storage, Path::new(url))? {
+            return Ok(Some((kind, container)));
+        }
     }
     Ok(None)
 }
@@ -109,7 +167,12 @@ fn open_only_disk(
 /// The name of a disk is that of its container, a colon and the name that the container gives it. The container is a regular
 /// file or a folder, and a file that has the whole name wins over it unless the container [stands for its
 /// disks](is_container).
+///
+/// `None` for URLs, which name no file of this host.
 pub fn container_of(name: &Path) -> Option<&Path> {
+    if Location::new(name.as_os_str()).is_uri() {
+        return None;
+    }
     split(name).map(|(container, _)| container)
 }
 
@@ -135,14 +198,18 @@ fn split(name: &Path) -> Option<(&Path, &[u8])> {
 /// Returns whether `path` stands for the disks in a container. It does if its name ends in `.ova`, if it is an OCI image and
 /// its name ends in `.tar`, or if it is a folder with an OCI image layout.
 ///
-/// A guest could write an archive into its raw disk, so the content alone does not make a container.
+/// A guest could write an archive into its raw disk, so the content alone does not make a container. What a URL that ends in `.tar`
+/// leads to is not known here.
 pub fn is_container(path: &Path) -> bool {
     kind_at(path).is_some()
 }
 
-/// Returns the files of this host with the bytes of an image of this name.
+/// Returns the files of this host with the bytes of an image of this name. That of a server has none.
 pub(crate) fn files_of(name: &Path) -> Paths {
     let path = container_of(name).unwrap_or(name);
+    if Location::new(path.as_os_str()).is_uri() {
+        return Box::new(empty());
+    }
     let kind = path.is_dir().then(|| kind_at(path)).flatten();
     match kind.and_then(|kind| kind.files) {
         Some(files) => files(path),
@@ -162,6 +229,9 @@ fn kind_named(path: &Path) -> Option<&'static Kind> {
 
 /// Returns the kind of the container for whose disks a path stands.
 fn kind_at(path: &Path) -> Option<&'static Kind> {
+    if Location::new(path.as_os_str()).is_uri() {
+        return kind_named(&telling(path));
+    }
     kind_named(path).or_else(|| KINDS.iter().find(|kind| (kind.is_at)(path)))
 }
 

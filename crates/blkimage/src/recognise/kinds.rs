@@ -11,6 +11,7 @@ use super::signatures::{self, Signature};
 use super::text;
 use super::way::Way;
 use crate::compression::Compression;
+use crate::location::telling;
 use crate::probe::Format;
 
 /// A kind of files that are no raw disks.
@@ -40,10 +41,11 @@ enum Role {
 }
 
 impl FileKind {
-    /// Returns the kind that the end of a name promises.
+    /// Returns the kind that the end of a name promises, which is a path or a URL.
     ///
     /// Flat extents of a vmdk are raw.
     pub fn of_name(name: &Path) -> Option<&'static Self> {
+        let name = &*telling(name);
         let extension = name.extension()?.to_str()?.to_ascii_lowercase();
         let kind = KINDS.iter().find(|kind| kind.extensions.contains(&&*extension))?;
         (kind.format() != Some(Format::Vmdk) || !is_flat_extent(name)).then_some(kind)

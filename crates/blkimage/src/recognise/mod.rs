@@ -20,6 +20,7 @@ pub use self::way::Way;
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hint::Hint;
+use crate::location::telling;
 use crate::storage::HostFile;
 #[cfg(feature = "compressed")]
 use crate::storage::ReadMethod;
@@ -120,6 +121,7 @@ impl Content<'_> {
 
 /// Returns what a name promises once the compression of the file is undone.
 fn promise_within(name: &Path, compression: Option<Compression>) -> Option<&'static FileKind> {
+    let name = &*telling(name);
     match compression.and_then(|_| Compression::of_name(name)) {
         Some(_) => FileKind::of_name(&name.with_extension("")),
         None => FileKind::of_name(name),

@@ -39,7 +39,8 @@ impl World {
     fn follow_opened(&self, follow: Follow, image: &str, name: &[u8]) -> Result<Opened> {
         let path = self.path(image);
         let reference = Reference { what: "backing file", name };
-        open(follow, &host_file(&path), &Folder::Of(path), reference)
+        let options = OpenOptions::new().follow(follow);
+        open(&options, &host_file(&path), &Folder::Of(path), reference)
     }
 
     #[track_caller]
@@ -55,7 +56,8 @@ fn host_file(path: &Path) -> HostFile {
     HostFile::new(path.into(), Box::new(Memory::default()), Default::default())
 }
 
-fn content(mut file: File) -> String {
+fn content(file: OpenedFile) -> String {
+    let OpenedFile::Local(mut file) = file else { panic!("is an object") };
     let mut text = String::new();
     io::Read::read_to_string(&mut file, &mut text).unwrap();
     text
@@ -120,7 +122,7 @@ fn nested_references_start_at_the_folder_of_the_file_that_names_them() {
     let opened = world.follow_opened(Follow::Beneath, "image/disk", b"sub/base").unwrap();
     let nested = |name| {
         let reference = Reference { what: "backing file", name };
-        open(Follow::Beneath, &host_file(&opened.name), &opened.folder, reference)
+        open(&OpenOptions::new(), &host_file(&opened.name), &opened.folder, reference)
     };
     assert_eq!(content(nested(b"base").unwrap().file), "image/sub/base");
     let error = nested(b"../base").err().unwrap();
@@ -191,7 +193,8 @@ fn a_file_that_is_replaced_while_it_is_opened() {
     let path = world.path("image/base");
     let found = sys::find(&path).unwrap();
     fs::rename(world.path("outside"), &path).unwrap();
-    assert_eq!(content(found.open().unwrap()), "image/base", "what was looked at is opened");
+    let file = OpenedFile::Local(found.open().unwrap());
+    assert_eq!(content(file), "image/base", "what was looked at is opened");
 }
 
 #[test]
@@ -223,7 +226,66 @@ fn without_a_folder_references_are_refused() {
     let image = host_file(Path::new("-"));
     for follow in [Follow::Beneath, Follow::Any] {
         let reference = Reference { what: "backing file", name: b"base" };
-        let error = open(follow, &image, &Folder::Unknown, reference).err().unwrap();
+        let options = OpenOptions::new().follow(follow);
+        let error = open(&options, &image, &Folder::Unknown, reference).err().unwrap();
         assert!(error.reason().contains("name the image by its path"), "{error}");
     }
+}
+
+#[cfg(feature = "http")]
+#[test]
+fn objects_beneath_the_folder_of_a_url() {
+    // Port 9 has no server: only names that pass the gate get so far.
+    let url: Url = "http://127.0.0.1:9/images/disk.qcow2?token=secret".parse().unwrap();
+    let image = host_file(Path::new("http://127.0.0.1:9/images/disk.qcow2?token=***"));
+    let error = |follow, name: &[u8]| {
+        let reference = Reference { what: "backing file", name };
+        let options = OpenOptions::new().follow(follow);
+        open(&options, &image, &Folder::Url(url.clone()), reference).err().unwrap()
+    };
+    for follow in [Follow::Beneath, Follow::Any] {
+        for name in ["base.raw", "./base.raw", "sub/base.raw", "sub//base.raw"] {
+            let error = error(follow, name.as_bytes());
+            assert!(error.reason().starts_with("cannot open its backing file"), "{name}: {error}");
+        }
+        for (name, says) in [
+            ("/images/base.raw", "leads out of"),
+            ("../base.raw", "leads out of"),
+            ("sub/../../base.raw", "leads out of"),
+            ("%2e%2e/base.raw", "leads out of"),
+            ("a%2f..%2fbase.raw", "leads out of"),
+            ("http://127.0.0.1:9/images/base.raw", "protocol"),
+            ("s3://bucket/base.raw", "protocol"),
+            ("file:base.raw", "protocol"),
+            ("nbd:127.0.0.1:9", "protocol"),
+            ("json:{}", "never followed"),
+        ] {
+            let error = error(follow, name.as_bytes());
+            assert_eq!((error.kind(), error.hint()), (ErrorKind::Reference, None), "{name}");
+            assert!(error.reason().contains(says), "{name}: {error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+        assert!(error(follow, b"\xff").reason().contains("UTF-8"));
+    }
+    let refused = error(Follow::None, b"base.raw");
+    assert!(refused.reason().contains("no reference is followed"), "{refused}");
+}
+
+#[cfg(feature = "http")]
+#[test]
+fn files_and_objects_name_no_others_of_each_other() {
+    let world = World::new();
+    for follow in [Follow::Beneath, Follow::Any] {
+        for name in ["http://127.0.0.1:9/base", "https://h/base", "s3://bucket/base"] {
+            world.refused(follow, name, "protocol");
+        }
+    }
+    let base = world.path("image/base");
+    let url: Url = format!("http://127.0.0.1:9{}", base.display()).parse().unwrap();
+    let image = host_file(Path::new("http://127.0.0.1:9/disk"));
+    let name = base.as_os_str().as_bytes();
+    let reference = Reference { what: "backing file", name };
+    let options = OpenOptions::new().follow(Follow::Any);
+    let error = open(&options, &image, &Folder::Url(url), reference).err().unwrap();
+    assert!(error.reason().contains("leads out of"), "{error}");
 }

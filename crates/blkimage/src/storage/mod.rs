@@ -6,6 +6,8 @@ pub(crate) mod nbd;
 pub(crate) mod part;
 mod read_method;
 pub(crate) mod remote;
+#[cfg(feature = "http")]
+pub(crate) mod web;
 
 use std::fmt;
 use std::io;
@@ -432,6 +434,10 @@ impl std::error::Error for DigestMismatch {}
 /// Returns the error of the file `name` for that of reading its storage.
 pub(crate) fn read_error(name: &Path, error: io::Error, offset: Option<u64>) -> Error {
     use io::ErrorKind::{FileTooLarge, InvalidData, NotSeekable, OutOfMemory, Unsupported};
+    #[cfg(feature = "http")]
+    if let Some(found) = web::of_read(name, &error) {
+        return offset.into_iter().fold(found, Error::at);
+    }
     if error.kind() == io::ErrorKind::UnexpectedEof {
         let reason = "file was truncated while it was read";
         let error = Error::new(ErrorKind::Truncated, name, reason);

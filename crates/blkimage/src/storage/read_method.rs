@@ -16,6 +16,8 @@ pub enum ReadMethod {
     Direct,
     /// From an NBD server.
     Nbd,
+    /// From an HTTP or S3 server.
+    Http,
     /// By decompressing the file.
     Decompressed(Compression),
     /// From a storage of the caller's.
@@ -30,6 +32,7 @@ impl ReadMethod {
             Self::ResidentPageCache => "resident-page-cache",
             Self::Direct => "direct",
             Self::Nbd => "nbd",
+            Self::Http => "http",
             Self::Decompressed(_) => "decompressed",
             Self::Other => "other",
         }
@@ -47,6 +50,7 @@ impl fmt::Display for ReadMethod {
             Self::ResidentPageCache => "through the page cache where resident, past it elsewhere",
             Self::Direct => "past the page cache",
             Self::Nbd => "over NBD",
+            Self::Http => "over HTTP",
             Self::Other => "from other storage",
         })
     }

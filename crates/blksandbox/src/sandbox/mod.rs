@@ -1,17 +1,19 @@
 //! Collects the permissions of a process before they are enforced.
 
 mod images;
+mod urls;
 
 use std::collections::HashSet;
 use std::error::Error;
 use std::io;
 use std::iter;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use blkconfine::Families;
 use blkconfine::files::{self, list, open};
-use blkimage::{Follow, Transport, Uri, container_of, is_container};
+use blkimage::{Follow, Location, Transport, Uri, container_of, is_container};
 use landlock::{
     AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RulesetCreated,
     RulesetCreatedAttr, RulesetError,
@@ -37,6 +39,10 @@ pub struct Sandbox {
     /// Whether URIs may name files with keys.
     uris_name_files: bool,
     families: Families,
+    /// The file of authorities that servers of URLs are trusted by.
+    tls_ca: Option<PathBuf>,
+    /// The server of buckets.
+    s3_endpoint: Option<String>,
     /// Whether URIs name sockets that may belong to other users.
     connects_to_others: bool,
     tells_uses: bool,
@@ -60,6 +66,8 @@ impl Sandbox {
             programs_by_format: false,
             uris_name_files: true,
             families: Families::default(),
+            tls_ca: None,
+            s3_endpoint: None,
             connects_to_others: false,
             tells_uses: false,
             shown: Shown::default(),
@@ -72,8 +80,12 @@ impl Sandbox {
 
     /// Allows reading the image at `path` and the files that the gate may open for it.
     ///
-    /// Ignores a path that cannot be found, because opening it later reports the error.
+    /// Ignores a path that cannot be found, because opening it later reports the error. A URI is allowed as
+    /// [`allow_uri`](Self::allow_uri) does.
     pub fn allow_image(&mut self, path: &Path) {
+        if Location::new(path.as_os_str()).is_uri() {
+            return self.allow_uri(path.as_os_str().as_bytes());
+        }
         if self.reads_everything || self.follow == Follow::None {
             return self.allow_alone(path);
         }
@@ -97,6 +109,9 @@ impl Sandbox {
 
     /// Allows reading the image at `path`, which refers to no other file.
     pub fn allow_alone(&mut self, path: &Path) {
+        if Location::new(path.as_os_str()).is_uri() {
+            return self.allow_uri(path.as_os_str().as_bytes());
+        }
         if self.reads_everything {
             return;
         }
@@ -231,13 +246,17 @@ impl Sandbox {
         }
     }
 
-    /// Allows connecting to the server of an NBD URI, and reading the files needed to resolve its
+    /// Allows connecting to the server of an NBD URI or of the URL of an object, and reading the files needed to resolve its
     /// name and to authenticate it. Also allows reading the files that the URI names, if images are
     /// opened with `allow_local_files`.
     pub fn allow_uri(&mut self, text: &[u8]) {
+        let uri = std::str::from_utf8(text).ok().and_then(Uri::new);
+        if let Some(url) = uri.filter(Uri::is_url) {
+            return self.allow_url(url);
+        }
         self.allow_libraries();
         // An invalid URI is not opened later either.
-        let Some(uri) = std::str::from_utf8(text).ok().and_then(Uri::new) else { return };
+        let Some(uri) = uri else { return };
         self.families.hypervisor |= uri.transport() == Transport::Vsock;
         self.connects_to_others |= uri.transport() == Transport::Unix;
         if let Some(port) = uri.port() {
@@ -325,6 +344,11 @@ impl Sandbox {
     /// Adds a rule for a system file, which is not shown to the user.
     fn allow_quietly(&mut self, path: &str, access: BitFlags<AccessFs>) {
         self.update(|rules| files::allow(rules, Path::new(path), access));
+    }
+
+    /// Adds a rule for a file or folder that the user or the environment names, which is not shown.
+    fn allow_quietly_at(&mut self, path: &Path) {
+        self.update(|rules| files::allow(rules, path, list()));
     }
 
     fn allow_connecting(&mut self, port: u16) {

@@ -1,6 +1,7 @@
 //! Finds out which checksum of an image a value is.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::Path;
 
 use blkimage::{ExtentKind, Format, Image, Location, OpenOptions, Source};
 
@@ -76,23 +77,36 @@ fn amount(source: &dyn Source, progress: &Progress) -> Amount {
     Amount { size, zeros }
 }
 
-/// The file that stores an image, whose bytes a value can be of.
+/// The file or object that stores an image, whose bytes a value can be of.
 #[derive(Clone, Debug)]
 pub struct FileBytes {
-    path: PathBuf,
+    name: OsString,
     force_share: bool,
+    #[cfg(feature = "http")]
+    http: blkimage::HttpOptions,
 }
 
 impl FileBytes {
     /// Returns the file of an image that was opened with these options. `None` unless all of the image was selected, and
     /// the file has other bytes than the content.
     pub fn of(location: Location<'_>, options: &OpenOptions, image: &Selected) -> Option<Self> {
-        let Location::Path(path) = location else { return None };
+        let name = match location {
+            Location::Path(path) => path.as_os_str(),
+            Location::Uri(uri) => uri,
+            _ => return None,
+        };
         let is_whole = image.part().is_none() && options.snapshot.is_none();
         let image = image.image();
         let is_plain = image.format() == Format::Raw && !image.is_decompressed();
-        let is_other = is_whole && !is_plain && path.is_file();
-        is_other.then(|| Self { path: path.to_owned(), force_share: options.force_share })
+        // An export is content, and has no other bytes.
+        let is_file = location.is_url() || !location.is_uri() && Path::new(name).is_file();
+        let is_other = is_whole && !is_plain && is_file;
+        is_other.then(|| Self {
+            name: name.to_owned(),
+            force_share: options.force_share,
+            #[cfg(feature = "http")]
+            http: options.http.clone(),
+        })
     }
 
     /// Opens the file.
@@ -103,7 +117,11 @@ impl FileBytes {
     pub fn open(&self) -> blkimage::Result<Image> {
         let mut options = OpenOptions::new().format(Format::Raw);
         options.force_share = self.force_share;
-        options.open(&self.path)
+        #[cfg(feature = "http")]
+        {
+            options.http = self.http.clone();
+        }
+        options.open_location(Location::new(&self.name))
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use blkimage::partition::{self, Partition};
-use blkimage::{Format, Image, Member, Source, container_of};
+use blkimage::{Format, Image, Location, Member, Source, container_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map as Object, Value};
 
@@ -335,6 +335,11 @@ impl From<&Partition> for PartitionInfo {
 
 /// Returns the name of an image without its folder. A disk in a container has the name of the container before its own.
 fn base_name(image: &OsStr) -> String {
+    let location = Location::new(image);
+    if location.is_url() {
+        // A query may hold secrets.
+        return location.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    }
     let path = Path::new(image);
     let file = container_of(path).unwrap_or(path);
     let base = file.file_name().unwrap_or(file.as_os_str());

@@ -11,6 +11,7 @@ use blkmap::Map;
 use blksum::{Progress, Tuning};
 
 use super::args::{Args, Verification};
+use crate::image::input::is_url;
 use crate::map::open;
 use crate::problem::Problem;
 use crate::stdio::{self, Patient, Stdout};
@@ -47,7 +48,13 @@ pub fn open(args: &Args) -> Result<Box<dyn Read>, Problem> {
         // The sandbox denies folders.
         Location::Path(path) if path.is_dir() => return Err("Is a directory".into()),
         Location::Path(path) => File::open(path).map(Patient),
-        _ => return Err("is a URI, and a delta is a file or a pipe".into()),
+        _ => {
+            let problem = Problem::new("is a URI, and a delta is a file or a pipe");
+            return Err(match is_url(&args.source) {
+                true => problem.with_hint("curl -L URL | blkcopy --apply - DESTINATION applies it"),
+                false => problem,
+            });
+        }
     };
     let file = file.map_err(|error| Problem::from(&error))?;
     Ok(Box::new(BufReader::with_capacity(BUFFER, file)))

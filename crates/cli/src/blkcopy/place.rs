@@ -215,6 +215,10 @@ pub fn problem(args: &Args, refused: &Refused) -> Problem {
         Refused::OtherFormat(_) => {
             problem.with_hint("copy to a qemu-nbd that serves it; --force makes a raw file of it")
         }
+        Refused::Url => match missing_destination(&args.destination) {
+            Some(way) => problem.with_hint(way),
+            None => problem,
+        },
         Refused::NoDevice => problem.with_hint("a new file in /dev would be in memory"),
         Refused::Exists if args.map.is_some() => {
             problem.with_hint("--resume goes on with an interrupted copy, --force overwrites it")

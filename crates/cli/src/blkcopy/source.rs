@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blkcopy::Zeros;
-use blkimage::{Decompressed, FileKind, Format, Identity, Image, Location, OpenOptions, Source};
+use blkimage::{AtUrl, Decompressed, FileKind, Format, Identity, Image, Location, OpenOptions, Source};
 use blksum::expect::{Amount, Observed};
 use blksum::{Part, Selected};
 
 use super::args::Args;
 use super::delta;
-use crate::image::input::{self, Input, is_target, is_uri};
+use crate::image::input::{self, Input, is_export, is_target, is_url};
 use crate::image::{advice, open};
 use crate::messages;
 use crate::problem::Problem;
@@ -22,7 +22,7 @@ use crate::stdio::Patient;
 pub enum Opened {
     /// An image, and the part of it that is copied.
     Image(Arc<Image>, Selected),
-    /// Standard input that is a pipe, or a compressed file. The flag says whether it is decompressed.
+    /// Standard input that is a pipe, a compressed file, or an object on a server without ranges. The flag says whether it is decompressed.
     Stream(Observed<Box<dyn Read>>, bool),
     /// A delta.
     Delta(Box<dyn Read>),
@@ -108,11 +108,26 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
                 None => open::open(name, options)?,
             }
         }
+        Input::Uri(url)
+            if is_url(name) && needs_image(args).is_none() && args.destination != "-" =>
+        {
+            let found = options.open_url(url);
+            match found.map_err(|error| Problem::of_image(&error, name))? {
+                AtUrl::Stream(content) => {
+                    let is_decompressed = content.compression().is_some();
+                    return of_stream(args, Vec::new(), content, is_decompressed);
+                }
+                AtUrl::Image(image) => {
+                    advice::warn(&image, name);
+                    Arc::new(image)
+                }
+            }
+        }
         Input::Uri(_) | Input::Path(_) => open::open(name, options)?,
     };
     let selected = Selected::new(Arc::clone(&image), args.partition.map(Part::Partition));
     let selected = selected.map_err(|error| Problem::new(error.to_string()))?;
-    if is_uri(name) && image.format() == Format::Raw {
+    if is_export(name) && image.format() == Format::Raw {
         let mut head = vec![0; selected.size().min(HEAD) as usize];
         let read = selected.source().read_exact_at(&mut head, 0);
         read.map_err(|error| Problem::of_image(&error, name))?;

@@ -10,13 +10,13 @@ use std::slice;
 use std::sync::OnceLock;
 
 use blkhash::{Algorithm, Construction, Digest, Parameters};
-use blkimage::{Format, container_of, is_container};
+use blkimage::{Format, Location, container_of, is_beside_url, is_container};
 use blksandbox::Sandbox;
 use blksum::check_file::{Entry, Mistake, Parser};
 use blksum::expect::{self, Reading, Value, untried_of_size};
 use blksum::{Content, Tag};
 
-use super::check_files::CheckFiles;
+use super::check_files::{CheckFiles, Held};
 use super::found::Found;
 use super::groups::{self, Groups, Subject, Wanted};
 use super::hash::{self, Job};
@@ -47,13 +47,13 @@ pub fn run(settings: &Settings, check: &Check, output: &mut Output) -> io::Resul
         Some(search) if search.algorithms.is_empty() => Parser::of_any(algorithm),
         _ => Parser::new(algorithm),
     };
-    let files = CheckFiles::hold(&settings.names);
+    let files = CheckFiles::hold(&settings.names, &settings.open);
     confine::checking(settings, |sandbox| {
         allow_listed(files.contents(), parser.clone(), check.allow_uri, sandbox);
-        files.containers().for_each(|path| sandbox.allow_alone(path));
+        files.read_later().for_each(|path| sandbox.allow_alone(path));
         files.is_all
     });
-    let files = files.with_manifests();
+    let files = files.with_later();
     let small = Small::new(settings);
     // No look-ahead in a file that may still be written, because it would wait for the next line.
     let threads = if files.may_wait(&settings.names) { 1 } else { small.threads() };
@@ -90,7 +90,7 @@ pub fn run(settings: &Settings, check: &Check, output: &mut Output) -> io::Resul
 
 /// Allows reading the images that are listed in check files with these contents.
 fn allow_listed<'a>(
-    contents: impl Iterator<Item = &'a [u8]>,
+    contents: impl Iterator<Item = Held<'a>>,
     parser: Parser,
     allow_uri: bool,
     sandbox: &mut Sandbox,
@@ -195,7 +195,8 @@ impl Images<'_> {
 
     /// Refuses names that a check file may not have.
     fn check_allowed(&self, entry: &Entry) -> Result<(), Problem> {
-        if input::is_uri(OsStr::from_bytes(&entry.name)) && !self.check.allow_uri {
+        let name = OsStr::from_bytes(&entry.name);
+        if input::is_uri(name) && !self.check.allow_uri && !self.is_beside_list(name) {
             return Err(Problem::new(
                 "is a URI, which a check file may name only with --allow-uri",
             ));
@@ -204,6 +205,12 @@ impl Images<'_> {
             return Err(Problem::new(recorded::WHOLE_FILE));
         }
         Ok(())
+    }
+
+    /// Whether a URL is that of a file beside a check file on a server, which may name it.
+    fn is_beside_list(&self, name: &OsStr) -> bool {
+        let mut lists = self.settings.names.iter().filter_map(|list| Location::new(list).url());
+        lists.any(|list| is_beside_url(list, name))
     }
 
     /// Returns the content and the parameters of the checksums that are wanted for an entry. Fails if the

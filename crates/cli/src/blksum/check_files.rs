@@ -2,7 +2,8 @@
 //!
 //! A terminal is not waited for, a pipe only briefly, and of a very long file only the beginning is
 //! held. This does not change the output, only how narrow the sandbox can be. Containers are only read
-//! behind it: their manifests name nothing but members.
+//! behind it: their manifests name nothing but members. So are check files on servers, which name nothing but files beside them
+//! there, and other URLs.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use blkhash::Algorithm;
-use blkimage::{FileKind, OpenOptions, is_container, member_name};
+use blkimage::{
+    AtUrl, FileKind, Format, Location, OpenOptions, Source, is_container, member_name,
+};
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use blksum::{Encoding, Tag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,6 +27,8 @@ use crate::{messages, quote, stdio};
 /// Check files: those held in memory, then those that are opened in their turn.
 pub struct CheckFiles {
     held: Vec<io::Result<CheckFile>>,
+    /// Options for opening containers and URLs.
+    open: OpenOptions,
     /// Whether all files are held completely.
     pub is_all: bool,
 }
@@ -33,6 +38,16 @@ pub struct CheckFile {
     held: Vec<u8>,
     position: usize,
     rest: Rest,
+    /// The URL of the file, in whose folder its names are.
+    base: Option<String>,
+}
+
+/// What is held of a check file.
+#[derive(Clone, Copy)]
+pub struct Held<'a> {
+    pub content: &'a [u8],
+    /// The URL of the file, in whose folder its names are.
+    pub base: Option<&'a str>,
 }
 
 enum Rest {
@@ -40,14 +55,17 @@ enum Rest {
     Unread(File),
     /// The file stands for the disks in it.
     Container(PathBuf),
+    /// The file is on a server.
+    Url(String),
     /// Reading failed.
     Error,
 }
 
 impl CheckFiles {
-    /// Reads the files into memory, completely if possible.
-    pub fn hold(names: &[OsString]) -> Self {
-        let mut files = Self { held: Vec::new(), is_all: true };
+    /// Reads the files into memory, completely if possible. `open` has the options for servers.
+    pub fn hold(names: &[OsString], open: &OpenOptions) -> Self {
+        let open = OpenOptions::new().force_share(true).http(open.http.clone());
+        let mut files = Self { held: Vec::new(), open, is_all: true };
         // The order in which several pipes are written is unknown, so none of them is waited for.
         if names.len() > 1 && names.iter().any(|name| is_stream(name)) {
             files.is_all = false;
@@ -55,7 +73,7 @@ impl CheckFiles {
         }
         let mut room = MAX_HELD;
         for name in names {
-            let file = open(name).map(|file| file.hold(room));
+            let file = self::open(name).map(|file| file.hold(room));
             if let Ok(file) = &file {
                 room -= file.held.len();
                 files.is_all = !matches!(file.rest, Rest::Unread(_));
@@ -69,23 +87,25 @@ impl CheckFiles {
     }
 
     /// Returns the part of each file that is held.
-    pub fn contents(&self) -> impl Iterator<Item = &[u8]> {
-        self.held.iter().flatten().map(|file| &file.held[..])
+    pub fn contents(&self) -> impl Iterator<Item = Held<'_>> {
+        let held = |file: &'_ CheckFile| Held { content: &file.held, base: file.base.as_deref() };
+        self.held.iter().flatten().map(held)
     }
 
-    /// Returns the containers that are read later.
-    pub fn containers(&self) -> impl Iterator<Item = &Path> {
+    /// Returns the names of the containers and of the files on servers that are read later.
+    pub fn read_later(&self) -> impl Iterator<Item = &Path> {
         self.held.iter().flatten().filter_map(|file| match &file.rest {
             Rest::Container(path) => Some(path.as_path()),
+            Rest::Url(url) => Some(Path::new(url)),
             _ => None,
         })
     }
 
-    /// Reads the manifests of containers. The process is restricted before.
+    /// Reads the manifests of containers, and the files on servers. The process is restricted before.
     #[must_use]
-    pub fn with_manifests(mut self) -> Self {
-        let held = self.held.into_iter().map(|file| file.and_then(CheckFile::with_manifest));
-        self.held = held.collect();
+    pub fn with_later(mut self) -> Self {
+        let held = std::mem::take(&mut self.held).into_iter();
+        self.held = held.map(|file| file.and_then(|file| file.with_later(&self.open))).collect();
         self
     }
 
@@ -97,7 +117,8 @@ impl CheckFiles {
     /// Returns the files, in the order of `names`.
     pub fn open(self, names: &[OsString]) -> impl Iterator<Item = io::Result<CheckFile>> {
         let others = names.iter().skip(self.held.len());
-        let others = others.map(|name| open(name).and_then(CheckFile::with_manifest));
+        let others =
+            others.map(move |name| open(name).and_then(|file| file.with_later(&self.open)));
         self.held.into_iter().chain(others)
     }
 }
@@ -134,14 +155,27 @@ impl CheckFile {
                 Err(_) => break Rest::Error,
             }
         };
-        Self { held, position: 0, rest }
+        Self { held, rest, ..Self::new(Rest::None) }
     }
 
-    /// Reads the manifest if this is a container.
-    fn with_manifest(self) -> io::Result<Self> {
+    /// Returns the URL of the file, in whose folder its names are. `None` if it is on this host.
+    pub fn base(&self) -> Option<&str> {
+        self.base.as_deref()
+    }
+
+    fn new(rest: Rest) -> Self {
+        Self { held: Vec::new(), position: 0, rest, base: None }
+    }
+
+    /// Reads the manifest if this is a container, and the file if it is on a server.
+    fn with_later(self, options: &OpenOptions) -> io::Result<Self> {
         match self.rest {
             Rest::Container(path) => {
-                Ok(Self { held: manifest(&path)?, position: 0, rest: Rest::None })
+                Ok(Self { held: manifest(&path, options)?, ..Self::new(Rest::None) })
+            }
+            Rest::Url(url) => {
+                let held = fetched(&url, options)?;
+                Ok(Self { held, base: Some(url), ..Self::new(Rest::None) })
             }
             rest => Ok(Self { rest, ..self }),
         }
@@ -160,13 +194,17 @@ impl Read for CheckFile {
         match &mut self.rest {
             Rest::None => Ok(0),
             Rest::Unread(file) => file.read(buf),
-            Rest::Error | Rest::Container(_) => Err(io::ErrorKind::Other.into()),
+            Rest::Error | Rest::Container(_) | Rest::Url(_) => Err(io::ErrorKind::Other.into()),
         }
     }
 }
 
 fn open(name: &OsStr) -> io::Result<CheckFile> {
-    let rest = if name == "-" {
+    let rest = if let Some(url) = Location::new(name).url() {
+        // An archive without the name of an appliance may be an OCI image.
+        let is_archive = is_container(Path::new(name)) || is_named_archive(name);
+        if is_archive { Rest::Container(name.into()) } else { Rest::Url(url.to_owned()) }
+    } else if name == "-" {
         // As in other programs, a closed standard input fails on reading, not on opening.
         stdio::stdin().inspect(messages::note_terminal).map_or(Rest::Error, Rest::Unread)
     } else {
@@ -175,17 +213,50 @@ fn open(name: &OsStr) -> io::Result<CheckFile> {
             path => Rest::Unread(File::open(path)?),
         }
     };
-    Ok(CheckFile { held: Vec::new(), position: 0, rest })
+    Ok(CheckFile::new(rest))
+}
+
+/// Returns whether the name of the file of a URL is that of a tar archive.
+fn is_named_archive(url: &OsStr) -> bool {
+    let name = Location::new(url).file_name();
+    name.is_some_and(|name| name.as_bytes().to_ascii_lowercase().ends_with(b".tar"))
+}
+
+/// Returns the content of the check file at a URL.
+fn fetched(url: &str, options: &OpenOptions) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    match options.clone().format(Format::Raw).open_url(url).map_err(other)? {
+        AtUrl::Stream(stream) => {
+            stream.take(MAX_HELD as u64 + 1).read_to_end(&mut content).map_err(|error| {
+                match error.downcast::<blkimage::Error>() {
+                    Ok(error) => other(error),
+                    Err(error) => error,
+                }
+            })?;
+        }
+        AtUrl::Image(image) => {
+            content = vec![0; image.virtual_size().min(MAX_HELD as u64 + 1) as usize];
+            image.read_exact_at(&mut content, 0).map_err(other)?;
+            image.check_unchanged().map_err(other)?;
+        }
+    }
+    match content.len() > MAX_HELD {
+        true => Err(io::Error::other(format!("has more than {} MiB", MAX_HELD >> 20))),
+        false => Ok(content),
+    }
+}
+
+/// Returns the error of an image as that of a file.
+fn other(error: blkimage::Error) -> io::Error {
+    match error.io_error().map(io::Error::raw_os_error) {
+        Some(Some(code)) => io::Error::from_raw_os_error(code),
+        _ => io::Error::other(advice::reason(&error, true)),
+    }
 }
 
 /// Returns the manifest of a container as a check file, in which every line names a member of the
 /// container.
-fn manifest(path: &Path) -> io::Result<Vec<u8>> {
-    let other = |error: blkimage::Error| match error.io_error().map(io::Error::raw_os_error) {
-        Some(Some(code)) => io::Error::from_raw_os_error(code),
-        _ => io::Error::other(advice::reason(&error, true)),
-    };
-    let options = OpenOptions::new().force_share(true);
+fn manifest(path: &Path, options: &OpenOptions) -> io::Result<Vec<u8>> {
     // Lines in a file of this name would be of files beside it, not of members.
     let Some(container) = options.open_container(path).map_err(other)? else {
         let kind = FileKind::of_name(path).map_or("a container".to_owned(), ToString::to_string);
@@ -270,8 +341,8 @@ fn read(file: &mut File, buf: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Maximum size of all check files that are read before the sandbox is closed, which is more than a hundred thousand
-/// lines.
+/// Maximum size of all check files that are read before the sandbox is closed, and of each on a server, which is more than a
+/// hundred thousand lines.
 /// Limit in bytes.
 const MAX_HELD: usize = 16 << 20;
 

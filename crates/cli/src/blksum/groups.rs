@@ -6,6 +6,7 @@ use blkhash::Parameters;
 use blksum::check_file::{Entry, Parser};
 use blksum::{Content, Tag};
 
+use super::check_files::Held;
 use super::lines::{self, Item};
 use super::recorded;
 
@@ -31,7 +32,7 @@ pub enum Wanted {
 
 impl Groups {
     /// Groups the lines of all check files, given by their complete contents.
-    pub fn new<'a>(contents: impl Iterator<Item = &'a [u8]>, parser: Parser) -> Self {
+    pub fn new<'a>(contents: impl Iterator<Item = Held<'a>>, parser: Parser) -> Self {
         let mut tags: HashMap<Subject, Vec<Option<Tag>>> = HashMap::new();
         let mut lines = 0;
         for entry in lines::entries(contents, parser) {
@@ -122,7 +123,8 @@ mod tests {
              BLKSUM-MD5-FLAT-64K/PARTITION=2 (a) = {short}\n"
         );
         let mut parser = Parser::new(Algorithm::Sha256);
-        let groups = Groups::new([content.as_bytes()].into_iter(), parser.clone());
+        let held = Held { content: content.as_bytes(), base: None };
+        let groups = Groups::new([held].into_iter(), parser.clone());
         let items = content.lines().map(|line| match parser.parse(line.as_bytes()) {
             Line::Entry(entry) => Item::Entry(entry),
             other => panic!("{other:?}"),

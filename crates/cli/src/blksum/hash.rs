@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blkhash::{Digest, Hasher, Parameters};
-use blkimage::{Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, container_of};
+use blkimage::{AtUrl, Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, container_of};
 use blksum::check_file::{Form, Style};
 use blksum::expect::{Observed, Shape};
 use blksum::map::Subject;
@@ -205,6 +205,7 @@ impl Job<'_> {
             return Err(Problem::new("standard input is the list of names"));
         }
         let mut report = match Input::new(name).map_err(|error| Problem::from(&error))? {
+            Input::Uri(url) if input::is_url(name) => self.url(url)?,
             Input::Uri(uri) => {
                 let image = open.open_uri(uri);
                 self.image(image.map_err(|error| Problem::of_image(&error, name))?)?
@@ -240,6 +241,22 @@ impl Job<'_> {
         }
     }
 
+    /// Hashes an object on a server.
+    fn url(&self, url: &str) -> Result<Report, Problem> {
+        let Meaning { open, part, .. } = self.meaning;
+        let failed = |error| Problem::of_image(&error, self.name);
+        if part.is_some() || self.maps.is_some() {
+            return self.image(open.open_uri(url).map_err(failed)?);
+        }
+        match open.open_url(url).map_err(failed)? {
+            AtUrl::Image(image) => self.image(image),
+            AtUrl::Stream(content) => {
+                let is_decompressed = content.compression().is_some();
+                Ok(Report { is_decompressed, ..self.stream(&[], content)? })
+            }
+        }
+    }
+
     fn image(&self, image: Image) -> Result<Report, Problem> {
         let image = Arc::new(image);
         if self.notes != Notes::Silent {
@@ -260,8 +277,9 @@ impl Job<'_> {
             about::print(&about, &image, self.name);
             about
         });
-        // A disk in a container has files that are opened later.
-        if self.is_only && container_of(Path::new(self.name)).is_none() {
+        // A disk in a container has files that are opened later, and a server is connected to again.
+        let is_open = container_of(Path::new(self.name)).is_none() && !input::is_url(self.name);
+        if self.is_only && is_open {
             confine::opened(self.settings);
         }
         let part = self

@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
 
-use blkimage::{Format, is_tar, probe};
+use blkimage::{Format, Location, is_tar, probe, url_beside};
 use blksum::check_file::{Entry, Line, MAX_LINE, Mistake, Parser, mistake, untagged_digits};
 
-use super::check_files::CheckFile;
+use super::check_files::{CheckFile, Held};
 use super::text::{self, Text};
 use super::windows;
 
@@ -70,6 +71,8 @@ struct FileLines {
     bytes: u64,
     has_entries: bool,
     is_over: bool,
+    /// The URL of the file, in whose folder its names are.
+    base: Option<String>,
 }
 
 impl<'a, F: Iterator<Item = (&'a OsStr, io::Result<CheckFile>)>> Lines<F> {
@@ -100,8 +103,9 @@ impl<'a, F: Iterator<Item = (&'a OsStr, io::Result<CheckFile>)>> Iterator for Li
 
 impl FileLines {
     fn new(file: CheckFile, is_stdin: bool) -> Self {
+        let base = file.base().map(str::to_owned);
         let reader = Text::new(BufReader::with_capacity(BUFFER_SIZE, file));
-        Self { reader, is_stdin, number: 0, bytes: 0, has_entries: false, is_over: false }
+        Self { reader, is_stdin, number: 0, bytes: 0, has_entries: false, is_over: false, base }
     }
 
     /// Returns the next line that is not ignored. `line` is a reused buffer.
@@ -130,7 +134,7 @@ impl FileLines {
                 length => self.bytes += length,
             }
             self.number += 1;
-            match parse(parser, line, self.reader.is_marked()?) {
+            match parse(parser, line, self.reader.is_marked()?, self.base.as_deref()) {
                 Line::Ignored => {}
                 Line::Entry(entry) if !(self.is_stdin && entry.name == b"-") => {
                     self.has_entries = true;
@@ -159,21 +163,21 @@ impl From<io::Error> for End {
 
 /// Returns the checksums in check files with these contents.
 pub fn entries<'a>(
-    contents: impl Iterator<Item = &'a [u8]>,
+    contents: impl Iterator<Item = Held<'a>>,
     mut parser: Parser,
 ) -> impl Iterator<Item = Entry> {
     let mut line = Vec::new();
-    let mut contents = contents.map(Text::new).peekable();
+    let mut contents = contents.map(|held| (Text::new(held.content), held.base)).peekable();
     std::iter::from_fn(move || {
         loop {
-            let content = contents.peek_mut()?;
+            let (content, base) = contents.peek_mut()?;
             if !read_line(content, &mut line).is_ok_and(|length| length > 0) {
                 contents.next();
                 parser.begin();
                 continue;
             }
             let is_marked = content.is_marked().unwrap_or(false);
-            if let Line::Entry(entry) = parse(&mut parser, &line, is_marked) {
+            if let Line::Entry(entry) = parse(&mut parser, &line, is_marked, *base) {
                 return Some(entry);
             }
         }
@@ -181,9 +185,18 @@ pub fn entries<'a>(
 }
 
 /// Parses a line. `is_marked`: its file begins with a byte order mark. A line of Windows may have backslashes in its
-/// name that are slashes here.
-fn parse(parser: &mut Parser, line: &[u8], is_marked: bool) -> Line {
+/// name that are slashes here. With the URL of its file, a name is that of a file beside it, or a URI, and never one of this host.
+fn parse(parser: &mut Parser, line: &[u8], is_marked: bool, base: Option<&str>) -> Line {
     let mut parsed = parser.parse(line);
+    if let (Line::Entry(entry), Some(base)) = (&mut parsed, base) {
+        if !Location::new(OsStr::from_bytes(&entry.name)).is_uri() {
+            match url_beside(base, &entry.name) {
+                Some(url) => entry.name = url.into(),
+                None => return Line::Malformed,
+            }
+        }
+        return parsed;
+    }
     let is_of_windows = is_marked || line.ends_with(b"\r\n");
     if let Line::Entry(entry) = &mut parsed
         && is_of_windows

@@ -154,9 +154,11 @@ fn is_missing(name: &OsStr) -> bool {
 
 /// Returns the path of the map of an image in a folder.
 fn path_in(folder: &Path, name: &OsStr) -> Result<PathBuf, String> {
-    let path = map::path_of(name);
-    let base = path.file_name().filter(|_| name != "-" && !input::is_uri(name));
-    let mut file = base.ok_or("give the name of the map: the image has no file name")?.to_owned();
+    let base = match input::is_uri(name) {
+        true => map::name_of_url(name),
+        false => map::path_of(name).file_name().filter(|_| name != "-").map(OsStr::to_owned),
+    };
+    let mut file = base.ok_or("give the name of the map: the image has no file name")?;
     file.push(".blkmap");
     Ok(folder.join(file))
 }

@@ -68,7 +68,7 @@ impl Searcher<'_> {
             let first = first.get_or_insert_with(|| report.clone());
             // An export is what a server makes of a file, like the content of an image.
             let is_raw =
-                report.format == Format::Raw && !input::is_uri(self.name) && !first.is_decompressed;
+                report.format == Format::Raw && !input::is_export(self.name) && !first.is_decompressed;
             let is_of_bytes = subject == Subject::Bytes;
             // What decodes, with its checksums, is no list of digests.
             let shape = report.shape.filter(|_| !(first.is_decompressed && is_of_bytes));
@@ -152,7 +152,7 @@ impl Searcher<'_> {
 
     /// Whether all of a file is hashed.
     fn is_file(&self) -> bool {
-        self.is_whole() && !input::is_uri(self.name) && !input::is_read_once(self.name)
+        self.is_whole() && !input::is_export(self.name) && !input::is_read_once(self.name)
     }
 
     /// Whether no part of the image was asked for.

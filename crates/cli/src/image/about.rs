@@ -125,7 +125,7 @@ fn describe(image: &Member, own_name: &OsStr) -> String {
             let _ = write!(text, "{}: ", quote::name(file.name().as_os_str().as_bytes()));
         }
         let _ = write!(text, "file of {}", Bytes(file.size()));
-        if let Some(stored) = file.stored() {
+        if let Some(stored) = file.stored().filter(|_| file.read_method() != ReadMethod::Http) {
             let _ = write!(text, ", {} stored", Bytes(stored));
         }
         let _ = write!(text, ", read {}", file.read_method());

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use blkimage::{ErrorKind, Hint, Image, Way, container_of};
+use blkimage::{ErrorKind, Hint, Image, Location, Way, container_of};
 use rustix::io::Errno;
 
 use crate::image::option::say;
@@ -51,6 +51,11 @@ fn is_denied_by_sandbox(error: &blkimage::Error) -> bool {
     error.kind() == ErrorKind::Open && is_denied && is_permitted()
 }
 
+/// Returns whether the sandbox may deny connecting to the server of a URL. The system has this error for little else.
+fn is_port_refused(error: &blkimage::Error) -> bool {
+    Location::new(error.name().as_os_str()).is_url() && error.reason().contains("Permission denied")
+}
+
 /// Adds advice to a reason.
 pub fn with_advice(reason: String, advice: Option<Cow<'static, str>>) -> String {
     match advice {
@@ -67,6 +72,7 @@ pub fn of_error(error: &blkimage::Error) -> Option<Cow<'static, str>> {
     let is_refused = matches!(cause, Some(Errno::ACCESS | Errno::PERM));
     match error.kind() {
         ErrorKind::Server if is_refused => Some(DENIED_PROGRAM.into()),
+        ErrorKind::Connect if is_port_refused(error) => Some(DENIED_PORT.into()),
         _ if is_denied_by_sandbox(error) => Some(match messages::program() {
             "blksum" => "--verbose shows what it allows, --no-sandbox lifts it".into(),
             _ => "--no-sandbox lifts it".into(),
@@ -106,6 +112,9 @@ fn of_hint(hint: Hint, name: &OsStr) -> String {
         (way, _) => way.describe(&file),
     })
 }
+
+const DENIED_PORT: &str =
+    "the sandbox allows the ports of the URLs that were given, 80 and 443: --no-sandbox lifts it";
 
 const DENIED_PROGRAM: &str =
     "if it is executable, the sandbox is in the way: name the program with --nbd-server=PROGRAM";

@@ -156,7 +156,7 @@ fn argument(option: &OpenOption) -> Arg {
     let hint = match option.kind() {
         OptionKind::Folder => ValueHint::DirPath,
         OptionKind::Program => ValueHint::CommandName,
-        OptionKind::Secret => ValueHint::FilePath,
+        OptionKind::File | OptionKind::Secret => ValueHint::FilePath,
         _ => ValueHint::Unknown,
     };
     argument

@@ -19,7 +19,7 @@ use crate::{messages, stdio};
 
 /// The target of a name, opened unless blkimage opens it.
 pub enum Input<'a> {
-    /// An export of an NBD server.
+    /// An export of an NBD server, or an object on an HTTP or S3 server.
     Uri(&'a str),
     /// A file or block device, by its path.
     Path(&'a Path),
@@ -97,6 +97,16 @@ pub fn is_uri(name: &OsStr) -> bool {
     Location::new(name).is_uri()
 }
 
+/// Returns whether `name` is the URL of an object on an HTTP or S3 server, which is read like a file and never written.
+pub fn is_url(name: &OsStr) -> bool {
+    Location::new(name).is_url()
+}
+
+/// Returns whether `name` is the URI of an export of an NBD server, whose content has no format of its own.
+pub fn is_export(name: &OsStr) -> bool {
+    is_uri(name) && !is_url(name)
+}
+
 /// Returns whether what `name` stands for can only be read once and in order.
 pub fn is_read_once(name: &OsStr) -> bool {
     match Input::new(name) {
@@ -138,7 +148,7 @@ pub fn file_size(name: &OsStr) -> Option<(u64, u64)> {
 /// Returns whether `name` is that of a block device or an export: something that an image is copied to, and
 /// that may be larger.
 pub fn is_target(name: &OsStr) -> bool {
-    is_uri(name) || std::fs::metadata(name).is_ok_and(|it| it.file_type().is_block_device())
+    is_export(name) || std::fs::metadata(name).is_ok_and(|it| it.file_type().is_block_device())
 }
 
 /// Returns whether standard output is a file.
@@ -165,7 +175,7 @@ fn is_map(path: &Path) -> bool {
 
 /// Returns the format that is detected for `name` if none is given. `None` if that is unknown.
 pub fn detected(name: &OsStr) -> Option<Format> {
-    if is_uri(name) {
+    if is_export(name) {
         return Some(Format::Raw);
     }
     match Input::new(name).ok()? {
@@ -198,7 +208,7 @@ pub fn expand(
 /// Returns the disks in a container, and everything else as it is.
 pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
     let path = Path::new(&name);
-    if found.is_err() || is_uri(&name) || open.format.is_some() {
+    if found.is_err() || is_export(&name) || open.format.is_some() {
         return vec![(name, found)];
     }
     let container = open.open_container(path);

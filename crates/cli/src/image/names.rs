@@ -12,7 +12,7 @@ pub fn missing(name: &OsStr) -> Option<String> {
         return Some(format!("as a URI it is {}", nbd_uri(rest)));
     }
     let place = rest.strip_prefix("//").filter(|_| is_scheme(scheme))?;
-    let other = || format!("URIs that are read are those of NBD servers, such as {URI}");
+    let other = || format!("URIs that are read are those of {READ}");
     let pipe = match messages::program() {
         "blkcopy" => "| blkcopy - DESTINATION copies it, if it is raw",
         "blksum" => "| blksum hashes it, if it is raw",
@@ -23,8 +23,7 @@ pub fn missing(name: &OsStr) -> Option<String> {
             Some(at) => format!("give the path, {}", &place[at..]),
             None => "give the path alone".into(),
         },
-        "http" | "https" | "ftp" => format!("{}: curl -L URL {pipe}", other()),
-        "s3" => format!("{}: aws s3 cp URL - {pipe}", other()),
+        "ftp" => format!("{}: curl -L URL {pipe}", other()),
         "gs" => format!("{}: gcloud storage cat URL {pipe}", other()),
         "ssh" | "sftp" => format!("{}: ssh HOST cat FILE {pipe}", other()),
         "docker" | "oci" => {
@@ -42,6 +41,7 @@ pub fn missing_destination(name: &OsStr) -> Option<String> {
         "file" => return missing(name),
         "s3" => "blkcopy SOURCE - | aws s3 cp - URL copies to it".into(),
         "gs" => "blkcopy SOURCE - | gcloud storage cp - URL copies to it".into(),
+        "http" | "https" => "blkcopy SOURCE - | curl -T - URL uploads to it".into(),
         _ => format!("URIs that are written to are those of NBD servers, such as {URI}"),
     })
 }
@@ -77,6 +77,8 @@ fn is_scheme(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_part)
 }
 
+const READ: &str = "NBD, HTTP and S3 servers, such as nbd://host/export, https://host/disk.qcow2 and s3://bucket/key";
+
 const URI: &str = "nbd://host/export and nbd+unix:///export?socket=path";
 
 #[cfg(test)]
@@ -101,13 +103,13 @@ mod tests {
             let hint = hint(&format!("nbd:{name}"));
             assert_eq!(hint, format!("as a URI it is {uri}"));
         }
-        assert!(hint("http://x").contains(URI));
+        assert!(hint("ftp://x").contains(READ));
         for name in ["x", "a:b", "://x", "a b://x", "\x1b://x"] {
             assert_eq!(hint(name), "", "{name}");
         }
         assert_eq!(hint("file:///srv/disk.img"), "give the path, /srv/disk.img");
         assert_eq!(hint("file://localhost/disk.img"), "give the path, /disk.img");
-        assert!(hint("s3://bucket/disk.img").contains("aws s3 cp URL -"));
+        assert!(hint("gs://bucket/disk.img").contains("gcloud storage cat URL"));
         assert!(hint("docker://fedora").starts_with("skopeo copy docker://"));
     }
 }

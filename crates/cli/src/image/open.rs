@@ -14,7 +14,7 @@ use blkimage::{
 use super::advice;
 use crate::problem::Problem;
 
-/// Opens a file, a block device or an NBD URI, and prints the warnings about it.
+/// Opens a file, a block device or a URI, and prints the warnings about it.
 pub fn open(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, Problem> {
     let image = options.open_location(Location::new(name));
     let image = image.map_err(|error| Problem::of_image(&error, name))?;

@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use blkimage::container_of;
+use blkimage::{Location, container_of};
 
 /// Allows this process as many open files as possible. Returns their number, or `None` if there is no limit.
 pub fn raise_limit_on_files() -> Option<u64> {
@@ -37,12 +37,32 @@ pub fn path_of(image: &OsStr) -> PathBuf {
     OsString::from_vec(path).into()
 }
 
+/// Returns the name of the file of a URL, of which maps have their names. `None` if it has none that names a file in one folder.
+pub fn name_of_url(url: &OsStr) -> Option<OsString> {
+    let name = Location::new(url).file_name()?;
+    let is_one = !name.as_bytes().contains(&b'/') && !name.as_bytes().contains(&0);
+    (is_one && name != "." && name != "..").then_some(name)
+}
+
 /// Time between checkpoints.
 pub const CHECKPOINT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn urls_name_files_in_the_current_folder() {
+        for (url, name) in [
+            ("https://h/a/disk.qcow2?x=/y", Some("disk.qcow2")),
+            ("https://h/a/..%2F..%2Fetc%2Fpasswd", None),
+            ("https://h/a/%2e%2e", None),
+            ("https://h/", None),
+            ("nbd://h/disk", None),
+        ] {
+            assert_eq!(name_of_url(OsStr::new(url)), name.map(OsString::from), "{url}");
+        }
+    }
 
     #[test]
     fn members_name_no_other_files() {

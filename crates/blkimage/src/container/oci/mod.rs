@@ -51,8 +51,15 @@ use crate::probe::{PROBE_SIZE, probe};
 use crate::storage::part::Part;
 use crate::storage::{self, Storage};
 
-pub(super) const KIND: Kind =
-    Kind { noun: "an OCI image", extension: None, is_at, open, files: Some(blobs) };
+pub(super) const KIND: Kind = Kind {
+    noun: "an OCI image",
+    extension: None,
+    is_at,
+    open,
+    archive: TAR,
+    open_storage,
+    files: Some(blobs),
+};
 
 /// The images in a folder or an archive.
 struct Images {
@@ -83,14 +90,21 @@ fn is_at(path: &Path) -> bool {
 }
 
 fn open(options: &OpenOptions, path: &Path) -> Opened {
-    let files = if is_layout(path) {
-        Files::in_folder(path, options)?
-    } else {
-        match open_file(options, path, tar::is_tar)? {
-            Some(storage) if is_archive(&storage) => Files::in_archive(storage, path)?,
-            _ => return Ok(None),
-        }
-    };
+    if is_layout(path) {
+        let files = Files::in_folder(path, options)?;
+        return Ok(Some(Box::new(Images::new(files, options))));
+    }
+    match open_file(options, path, tar::is_tar)? {
+        Some(storage) => open_storage(options, storage, path),
+        None => Ok(None),
+    }
+}
+
+fn open_storage(options: &OpenOptions, storage: Arc<dyn Storage>, path: &Path) -> Opened {
+    if !is_archive(&storage) {
+        return Ok(None);
+    }
+    let files = Files::in_archive(storage, path)?;
     Ok(Some(Box::new(Images::new(files, options))))
 }
 

@@ -17,13 +17,21 @@ use super::tar::{Entry, is_tar};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
+use crate::location::telling;
 use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
 use crate::storage::part::Part;
 use crate::storage::{HostFile, Storage};
 
-pub(super) const KIND: Kind =
-    Kind { noun: "an appliance", extension: Some(EXTENSION), is_at: |_| false, open, files: None };
+pub(super) const KIND: Kind = Kind {
+    noun: "an appliance",
+    extension: Some(EXTENSION),
+    is_at: |_| false,
+    open,
+    archive: EXTENSION,
+    open_storage,
+    files: None,
+};
 
 /// An open archive with a descriptor.
 struct Ova {
@@ -36,10 +44,16 @@ struct Ova {
 
 /// Opens the archive at a path. Fails if it has no descriptor, and the name of an appliance.
 fn open(options: &OpenOptions, path: &Path) -> Opened {
-    let Some(storage) = open_file(options, path, is_tar)? else { return Ok(None) };
+    match open_file(options, path, is_tar)? {
+        Some(storage) => open_storage(options, storage, path),
+        None => Ok(None),
+    }
+}
+
+fn open_storage(_: &OpenOptions, storage: Arc<dyn Storage>, path: &Path) -> Opened {
     match Ova::new(storage, path)? {
         Some(ova) => Ok(Some(Box::new(ova))),
-        None if KIND.has_name(path) => {
+        None if KIND.has_name(&telling(path)) => {
             let reason = "is a tar archive without a descriptor (.ovf)";
             Err(Error::new(ErrorKind::Format, path, reason).with_hint(Hint::Raw))
         }

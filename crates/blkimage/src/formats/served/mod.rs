@@ -37,7 +37,7 @@ use crate::layer::{GuestRange, Layer, Mapping, Purpose};
 use crate::options::{DEFAULT_MAX_ZEROS, OpenOptions, Reader, VpcSize};
 use crate::probe::Format;
 use crate::storage::nbd::Nbd;
-use crate::storage::{HostFile, Storage};
+use crate::storage::{HostFile, ReadMethod, Storage};
 use crate::{Extent, sys};
 
 /// An image that a server reads, with everything beneath it. The last layer of a chain.
@@ -285,6 +285,11 @@ impl<'a> Export<'a> {
 
     fn give_file(&mut self, file: &HostFile) -> Result<FileNode> {
         let Some(descriptor) = file.descriptor() else {
+            if file.read_method() == ReadMethod::Http {
+                let reason = "has a format that qemu-nbd reads, which needs a file of this host";
+                let error = file.error(ErrorKind::Unsupported, reason);
+                return Err(error.with_hint(Hint::Download));
+            }
             let reason = "cannot be passed to qemu-nbd, because it is not a file of its own";
             return Err(file.error(ErrorKind::Format, reason));
         };

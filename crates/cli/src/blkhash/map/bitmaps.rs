@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 
-use blkimage::{Bitmap, Image, Location};
+use blkimage::{Bitmap, Image};
 use blkrecord::Name;
 
 use super::args::Bitmaps;
 use crate::image;
+use crate::image::input::is_export;
 use crate::json;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::quote;
@@ -34,7 +35,7 @@ pub fn run(args: &Bitmaps) -> Result<Outcome, Failure> {
 
 fn describe(args: &Bitmaps, name: &OsString, image: &Image) -> Result<String, Problem> {
     let bitmaps = image.bitmaps().map_err(|error| Problem::of_image(&error, name))?;
-    let bitmaps = bitmaps.ok_or_else(|| match Location::new(name).is_uri() {
+    let bitmaps = bitmaps.ok_or_else(|| match is_export(name) {
         true => Problem::new("is an export, whose bitmaps have no list here").with_hint(
             "'nbdinfo --list URI' names them, and --bitmap NAME reads qemu:dirty-bitmap:NAME",
         ),

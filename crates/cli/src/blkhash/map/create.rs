@@ -275,10 +275,11 @@ fn info_of(args: &Create, data: &Data) -> Info {
 /// Returns the name of the map.
 fn output_name(args: &Create) -> Result<OsString, String> {
     let Some(name) = &args.output else {
-        if Location::new(&args.image).is_uri() {
-            return Err("-o FILE says where the map of a URI goes".to_owned());
-        }
-        let mut name = map::path_of(&args.image).into_os_string();
+        let name = match Location::new(&args.image).is_uri() {
+            true => map::name_of_url(&args.image),
+            false => Some(map::path_of(&args.image).into_os_string()),
+        };
+        let mut name = name.ok_or("-o FILE says where the map of a URI goes")?;
         if let Some(shard) = args.shard {
             name.push(".");
             name.push(shard.file_name());

@@ -3,16 +3,15 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 
-use blkfs::FileSystem;
 use blkfs::volumes::luks::Luks;
 use blkfs::volumes::lvm::{Content, LogicalVolume, PhysicalVolume};
+use blkfs::{FileSystem, has_btrfs, signature};
 use blkimage::partition::{self, Gpt, Label, Partition, Protection, Table, verify_gpt};
 use blkverity::Superblock;
 
 use crate::error::Result;
 use crate::finding::{Finding, FindingKind};
 use crate::found::{Found, Layer};
-use crate::layers::named;
 use crate::place::{Place, Step};
 use crate::tally::of_bytes;
 use crate::window::Window;
@@ -124,7 +123,7 @@ impl Finder {
 
     /// Adds the partitions of a disk, and the file system of a hybrid one.
     fn partitions(&mut self, disk: &Layer, mut table: Table) -> Result<()> {
-        if let Ok(Some("iso9660")) = named::name(&disk.window) {
+        if let Ok(Some("iso9660")) = signature(&*disk.window.source) {
             self.push(Layer::new(disk.place.clone(), disk.window.clone(), Found::Other));
         }
         for Partition { number, offset, length } in table.partitions {
@@ -245,38 +244,22 @@ fn recognise(window: &Window) -> blkfs::Result<Found> {
     if Superblock::has_magic(&window.head(Superblock::SIZE as u64)?) {
         return Ok(Found::Verity(None));
     }
-    if has_btrfs(window)? {
+    if has_btrfs(source)? {
         return Ok(Found::Btrfs(None));
     }
     Ok(Found::Other)
 }
 
-/// Returns whether there is a btrfs. Copies of a superblock may be left of one before.
-fn has_btrfs(window: &Window) -> blkfs::Result<bool> {
-    let primary = window.read(BTRFS_MAGIC_AT, BTRFS_MAGIC.len() as u64)?;
-    let has_any = primary == BTRFS_MAGIC || blkbtrfs::has_magic(&*window.source)?;
-    Ok(has_any && (primary == BTRFS_MAGIC || !is_named(window)))
-}
-
-fn is_named(window: &Window) -> bool {
-    !matches!(FileSystem::open(window.source.clone()), Ok(None))
-        || !matches!(named::name(window), Ok(None))
-}
-
 /// Returns whether a disk without partitions begins with anything that is known.
 fn is_known(window: &Window) -> Result<bool> {
     match recognise(window) {
-        Ok(Found::Other) => Ok(is_named(window)),
+        Ok(Found::Other) => Ok(!matches!(FileSystem::open(window.source.clone()), Ok(None))
+            || !matches!(signature(&*window.source), Ok(None))),
         Ok(_) => Ok(true),
         Err(blkfs::Error::Image(error)) => of_bytes(error).map(|_| false),
         Err(_) => Ok(false),
     }
 }
-
-/// Offset of the magic bytes of a btrfs.
-const BTRFS_MAGIC_AT: u64 = (64 << 10) + 64;
-
-const BTRFS_MAGIC: &[u8] = b"_BHRfS_M";
 
 /// Maximum depth of logical volumes within each other.
 /// Limit in volumes.

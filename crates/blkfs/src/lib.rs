@@ -26,6 +26,7 @@ mod names;
 mod ntfs;
 mod owners;
 mod reader;
+mod signature;
 mod visitor;
 mod volume;
 pub mod volumes;
@@ -37,6 +38,7 @@ pub use file_system::FileSystem;
 pub use kind::Kind;
 pub use names::Names;
 pub use owners::{Owned, Owners};
+pub use signature::{has_btrfs, signature};
 pub use visitor::{
     Entry, EntryKind, Extent, Mismatch, ObjectId, Owner, Problem, ProblemKind, Visitor, Wanted,
 };

@@ -1,7 +1,7 @@
 //! Layers that are recognised last: file systems, what is known by name only, and unknown bytes.
 
-use blkfs::FileSystem;
 use blkfs::volumes::luks::Luks;
+use blkfs::{FileSystem, signature};
 use blkimage::partition::Kind;
 
 use super::{erofs, file_system, luks, named};
@@ -31,7 +31,7 @@ pub(crate) fn verify(job: &mut Job<'_>, layer: &Layer) -> Result<Row> {
         Ok(None) => {}
         Err(error) => return unopened(job, layer, error),
     }
-    let name = match named::name(window) {
+    let name = match signature(&*window.source) {
         Ok(name) => name,
         Err(error) => return unopened(job, layer, error.into()),
     };

@@ -11,6 +11,7 @@ use super::spans::Spans;
 use crate::file_system::FileSystem;
 use crate::names::Names;
 use crate::owners::Owners;
+use crate::signature::has_btrfs;
 use crate::visitor::{Extent, ObjectId, Owner};
 
 /// A file system.
@@ -33,8 +34,7 @@ impl Volume {
             Some(file_system) => {
                 Inner::Walked { file_system, owners: OnceLock::new(), names: OnceLock::new() }
             }
-            // Copies of the superblock survive in other things, and in files.
-            None if has_btrfs(&*source) => {
+            None if has_btrfs(&source).ok()? => {
                 Inner::Btrfs(Box::new(Finder::open(source)?), OnceLock::new())
             }
             None => return None,
@@ -175,18 +175,6 @@ impl Volume {
     }
 }
 
-/// Returns whether the first superblock of btrfs is there, and nothing that lies in front of it.
-fn has_btrfs(source: &dyn Source) -> bool {
-    let has = |offset: u64, magic: &[u8]| {
-        let mut bytes = vec![0; magic.len()];
-        let end = offset + bytes.len() as u64;
-        end <= source.size() && source.read_exact_at(&mut bytes, offset).is_ok() && bytes == magic
-    };
-    has(BTRFS_SUPERBLOCK + 64, b"_BHRfS_M")
-        && ![&b"LUKS\xba\xbe"[..], b"SKUL\xba\xbe", b"hsqs"].iter().any(|magic| has(0, magic))
-        && !has(4086, b"SWAPSPACE2")
-}
-
 fn read_owners<'a>(file_system: &FileSystem, owners: &'a OnceLock<Owners>) -> &'a Owners {
     owners.get_or_init(|| Owners::read(file_system).unwrap_or_else(|_| Owners::unknown()))
 }
@@ -272,9 +260,6 @@ fn paths(
     paths.truncate(left);
     (paths, is_cut || names.is_partial())
 }
-
-/// Offset of the first superblock of btrfs in bytes.
-const BTRFS_SUPERBLOCK: u64 = 64 << 10;
 
 /// The smallest unit of data in btrfs, in bytes.
 const SECTOR: u64 = 4096;

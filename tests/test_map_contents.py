@@ -186,3 +186,61 @@ def test_files_of_another_file_system_are_not_known(workdir):
     with filesystems.changed("ext4", 1100):
         (found,), _ = ranges("verify", "ext4.blkmap", "ext4")
     assert (found["files"], found["files_complete"]) == ([], False)
+
+
+def owners(*args):
+    """Returns the extents that `blkhash owners` prints."""
+    result = attempt("owners", "--json", *args)
+    assert result.returncode == 0, result
+    return list(map(json.loads, result.stdout.splitlines()))
+
+
+@pytest.mark.parametrize("label", ["gpt", "dos"])
+def test_partition_tables_are_named(workdir, label):
+    """Where sfdisk puts them. The bytes between them and the partition have no owner."""
+    size = 8 * MIB
+    with open("disk.img", "wb") as file:
+        file.truncate(size)
+    table = f"label: {label}\nstart=2048, size=8192\n"
+    images.run("sfdisk", "-q", "disk.img", stdin=None, input=table.encode())
+    images.run("mkfs.fat", "--offset", "2048", "disk.img", "4096")
+    found = [it for it in owners("disk.img") if it["partition"] is None]
+    assert all(it["file_system"] is None and it["names"] == [] for it in found)
+    places = [(it["offset"], it["offset"] + it["length"], it["kind"], it["structure"]) for it in found]
+    behind = 2048 * 512 + 4 * MIB
+    if label == "gpt":
+        name = "GPT partition table"
+        assert [it for it in places if it[2] != "unknown"] == [
+            # MBR, header and entries, which are 128 of 128 bytes, and the same from the end on.
+            (0, 512, "metadata", name),
+            (512, 1024, "metadata", name),
+            (1024, 1024 + 16384, "metadata", name),
+            (size - 512 - 16384, size - 512, "metadata", name),
+            (size - 512, size, "metadata", name),
+        ]
+        gaps = [(1024 + 16384, MIB), (behind, size - 512 - 16384)]
+    else:
+        assert [it for it in places if it[2] != "unknown"] == [(0, 512, "metadata", "MBR partition table")]
+        gaps = [(512, MIB), (behind, size)]
+    assert [it[:2] for it in places if it[2] == "unknown"] == gaps
+    shutil.copy("disk.img", "copy.img")
+    with filesystems.changed("copy.img", 444):
+        (found,), summary = ranges("diff", "--block-size", "512", "disk.img", "copy.img")
+    assert found["metadata"] and summary["in_metadata"] == 1
+
+
+def test_offsets_of_owners(disk):
+    name, place = next(iter(disk.items()))
+    forms = [place, hex(place), f"{place // 512}s", f"{place // 1024}K", f"{place}-{hex(place + 1)}"]
+    assert place % 1024 == 0
+    for form in forms:
+        (found,) = owners("disk.img", form)
+        assert (found["offset"], found["length"], found["names"]) == (place, 1, [{"name": name}]), form
+    size = os.path.getsize("disk.img")
+    assert owners("disk.img", size - 1)[0]["kind"] == "metadata"
+    for form in (size, f"{size}-", hex(size), "99999999s"):
+        result = attempt("owners", "disk.img", 0, form)
+        assert (result.returncode, result.stdout) == (2, b""), form
+        assert f"has {size} bytes, and no byte ".encode() in result.stderr
+    for form in ("0x", "s", "1ks", "0xg", "-1s"):
+        assert attempt("owners", "disk.img", "--", form).returncode == 2

@@ -54,7 +54,7 @@ pub struct Holder {
 pub enum Usage {
     /// Content of files.
     File,
-    /// Metadata of a file system, directories included.
+    /// Metadata of a file system, directories included, or a partition table.
     Metadata,
     /// A journal or log.
     Journal,
@@ -93,7 +93,7 @@ impl Content {
         files.flat_map(|it| it.paths.iter().map(Vec::as_slice))
     }
 
-    /// Returns whether some of the range is metadata of a file system.
+    /// Returns whether some of the range is metadata of a file system, or a partition table.
     pub fn is_metadata(&self) -> bool {
         self.holders.iter().any(|it| matches!(it.usage, Usage::Metadata | Usage::Journal))
     }
@@ -121,6 +121,12 @@ impl Content {
 impl Holder {
     pub(super) fn new(usage: Usage) -> Self {
         Self { usage, structure: None, paths: BTreeSet::new(), object: None, offset: None }
+    }
+
+    /// Bytes in no file system, which belong to the partition table of this name or to nothing that is known.
+    pub(super) fn of_table(name: Option<&'static str>) -> Self {
+        let usage = if name.is_some() { Usage::Metadata } else { Usage::Unknown };
+        Self { structure: name, ..Self::new(usage) }
     }
 }
 

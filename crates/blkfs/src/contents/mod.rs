@@ -3,6 +3,7 @@
 mod content;
 mod piece;
 mod spans;
+mod table;
 mod volume;
 
 use std::ops::Range;
@@ -14,6 +15,7 @@ use blkimage::partition::{self, Partition};
 pub use self::content::{Content, Holder, Span, Usage};
 use self::piece::Piece;
 use self::spans::BlockRuns;
+use self::table::TableRanges;
 
 /// The partitions and file systems of a disk.
 ///
@@ -22,6 +24,7 @@ use self::spans::BlockRuns;
 #[derive(Default)]
 pub struct Contents {
     partitions: Vec<Partition>,
+    table: TableRanges,
     /// By offset. They do not overlap unless partitions do.
     pieces: Vec<Piece>,
 }
@@ -30,6 +33,7 @@ impl Contents {
     /// Looks for partitions and file systems.
     pub fn of(disk: &Arc<dyn Source>) -> Self {
         let table = partition::table(&**disk).unwrap_or_default();
+        let ranges = TableRanges::of(&**disk, &table);
         let partitions = if table.is_of_file_system() { Vec::new() } else { table.partitions };
         let places = match partitions.as_slice() {
             [] => vec![(0, disk.size())],
@@ -47,7 +51,7 @@ impl Contents {
             places.into_iter().flat_map(|(offset, length)| Piece::find_all(disk, offset, length));
         let mut pieces: Vec<_> = found.collect();
         pieces.sort_by_key(Piece::offset);
-        Self { partitions, pieces }
+        Self { partitions, table: ranges, pieces }
     }
 
     /// Returns whether there is a file system whose files can be named.
@@ -83,12 +87,12 @@ impl Contents {
         let mut covered = offset;
         for piece in self.pieces.iter().filter(|it| it.overlaps(offset, end)) {
             let (start, end) = (offset.max(piece.offset()), end.min(piece.end()));
-            content.is_partial |= self.may_have_files(covered..start);
+            self.find_table(covered..start, &mut content);
             content.file_system.get_or_insert(piece.kind());
             piece.find(start..end, &mut content);
             covered = covered.max(end);
         }
-        content.is_partial |= self.may_have_files(covered..end);
+        self.find_table(covered..end, &mut content);
         content
     }
 
@@ -104,7 +108,7 @@ impl Contents {
         for piece in self.pieces.iter().filter(|it| it.overlaps(offset, end)) {
             let (start, end) = (covered.max(piece.offset()), end.min(piece.end()));
             if start > covered {
-                runs.add(covered..start, Usage::Unknown, block);
+                self.add_gap(covered..start, block, &mut runs);
             }
             if start < end {
                 piece.usage(start..end).for_each(|(span, usage)| runs.add(span, usage, block));
@@ -112,7 +116,7 @@ impl Contents {
             }
         }
         if covered < end {
-            runs.add(covered..end, Usage::Unknown, block);
+            self.add_gap(covered..end, block, &mut runs);
         }
         runs.into_runs()
     }
@@ -139,23 +143,39 @@ impl Contents {
         }
     }
 
-    /// Calls `f` for bytes in no known file system, which end where partitions begin and end.
+    /// Adds what bytes in no known file system belong to.
+    fn find_table(&self, range: Range<u64>, content: &mut Content) {
+        content.is_partial |= self.may_have_files(range.clone());
+        let parts = self.table.split(range).into_iter().filter_map(|(_, name)| name);
+        parts.for_each(|name| content.add(Holder::of_table(Some(name))));
+    }
+
+    /// Adds what bytes in no known file system are used for.
+    fn add_gap(&self, range: Range<u64>, block: u64, runs: &mut BlockRuns) {
+        for (part, name) in self.table.split(range) {
+            runs.add(part, Holder::of_table(name).usage, block);
+        }
+    }
+
+    /// Calls `f` for bytes in no known file system, which end where partitions and their table begin and end.
     fn gaps(&self, range: Range<u64>, f: &mut dyn FnMut(&Span)) {
-        let mut start = range.start;
-        while start < range.end {
-            let edges = self
-                .partitions
-                .iter()
-                .flat_map(|it| [it.offset, it.offset.saturating_add(it.length)]);
-            let end = edges.filter(|edge| *edge > start).fold(range.end, u64::min);
-            f(&Span {
-                offset: start,
-                length: end - start,
-                partition: self.partition_at(start).map(|it| it.number),
-                file_system: None,
-                holder: Holder::new(Usage::Unknown),
-            });
-            start = end;
+        for (part, name) in self.table.split(range) {
+            let mut start = part.start;
+            while start < part.end {
+                let edges = self
+                    .partitions
+                    .iter()
+                    .flat_map(|it| [it.offset, it.offset.saturating_add(it.length)]);
+                let end = edges.filter(|edge| *edge > start).fold(part.end, u64::min);
+                f(&Span {
+                    offset: start,
+                    length: end - start,
+                    partition: self.partition_at(start).map(|it| it.number),
+                    file_system: None,
+                    holder: Holder::of_table(name),
+                });
+                start = end;
+            }
         }
     }
 

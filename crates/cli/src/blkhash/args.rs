@@ -11,7 +11,7 @@ use clap::{ArgAction, Parser, Subcommand, ValueHint};
 
 use super::btrfs::args as btrfs;
 use super::map::args as map;
-use super::range::Range;
+use super::range::{Range, parse_offset};
 use super::verity::args as verity;
 use crate::image::args::Opening;
 use crate::progress::ProgressArgs;
@@ -156,7 +156,8 @@ pub struct Owners {
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: OsString,
 
-    /// Bytes of its content: one, or those of a range, such as 1G-2G [default: all]
+    /// Bytes of its content: one, or those of a range, such as 1G-2G. Offsets may be hexadecimal (0x1000) or count sectors of
+    /// 512 bytes (8s) [default: all]
     #[arg(value_name = "RANGE", value_parser = parse_bytes)]
     pub ranges: Vec<Range>,
 
@@ -343,10 +344,10 @@ impl FromStr for Threads {
 
 /// Parses the offset of a byte, or a range.
 fn parse_bytes(text: &str) -> Result<Range, String> {
-    match parse_size(text) {
+    match parse_offset(text) {
         Ok(from) => Ok(Range { from, to: Some(from.saturating_add(1)) }),
         Err(_) => {
-            text.parse().map_err(|_| "use OFFSET or FROM-TO, such as 4096 or 1G-2G".to_owned())
+            text.parse().map_err(|_| "use OFFSET or FROM-TO, such as 4096, 0x1000, 8s (sectors) or 1G-2G".to_owned())
         }
     }
 }

@@ -40,6 +40,10 @@ pub fn run(args: &Owners) -> Result<Outcome, Failure> {
     }
     let all = [Range { from: 0, to: None }];
     let ranges = if args.ranges.is_empty() { &all[..] } else { &args.ranges };
+    if let Some(beyond) = ranges.iter().find(|range| range.from >= size) {
+        let reason = format!("has {size} bytes, and no byte {}", beyond.from);
+        return Ok(Problem::new(reason).report(&args.image));
+    }
     let mut out = Out::buffered();
     let width = size.to_string().len().max("offset".len());
     if !args.json {

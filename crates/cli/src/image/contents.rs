@@ -138,6 +138,7 @@ pub fn holder_text(holder: &Holder, kind: &str) -> String {
         (Usage::File, _) if paths.is_empty() => "a file without a name".to_owned(),
         (Usage::File, _) => paths,
         (Usage::Metadata, Some("directory")) if !paths.is_empty() => format!("directory {paths}"),
+        (Usage::Metadata, Some(table)) if table.ends_with("partition table") => table.to_owned(),
         (Usage::Metadata, Some(structure)) if paths.is_empty() => format!("{structure} of {kind}"),
         (Usage::Metadata, Some(structure)) => format!("{structure} of {paths}"),
         (Usage::Metadata, None) => format!("metadata of {kind}"),

@@ -32,9 +32,9 @@ record! {
 record! {
     /// What bytes belong to.
     pub struct Owner<'a> as "Owners" {
-        /// `file` (content), `metadata` (of a file system), `journal`, `free` (free space) or `unknown`
+        /// `file` (content), `metadata` (of a file system, or a partition table), `journal`, `free` (free space) or `unknown`
         pub kind: &'static str,
-        /// name of the structure of metadata, such as `directory` or `inode table`; null if there is none
+        /// name of the structure of metadata, such as `directory`, `inode table` or `GPT partition table`; null if there is none
         pub structure: Option<&'static str>,
         /// paths of the file or directory, several if it has hard links; empty if it has none, or belongs to none
         pub names: Vec<Named<'a>>,
@@ -48,7 +48,7 @@ record! {
 record! {
     /// What blocks hold.
     pub struct Files<'a> {
-        /// whether blocks are in the metadata or the journal of a file system of the image
+        /// whether blocks are in the metadata or the journal of a file system of the image, or in the partition table
         pub metadata: bool,
         /// files of a file system of the image with data in the blocks, at most 16 with all their names
         pub files: Vec<Named<'a>>,

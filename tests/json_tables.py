@@ -18,7 +18,10 @@ DESCRIBED_BY = {
     "blkhash bench image --json": ("digest", {None: "measured image", ...: "measured digest"}),
     "blkhash info --json": "image",
     "blkhash owners --json": "owned extent",
-    "blkhash check --json": ("type", {"finding": "check finding", "layer": "layer", "summary": "check summary"}),
+    "blkhash check --json": (
+        "type",
+        {"finding": "check finding", "layer": "layer", "summary": "check summary", "error": "check error"},
+    ),
     "blkhash btrfs verify --json": ("type", {"error": "finding", "summary": "verification"}),
     "blkhash btrfs info --json": ("fsid", {None: "kernel", ...: "file system"}),
     "blkhash btrfs algorithms --json": "btrfs checksum",

@@ -578,3 +578,17 @@ def test_mutants(tmp_path):
             for place, old in reversed(undo):
                 file.seek(place)
                 file.write(old)
+
+
+def test_images_that_cannot_be_read(tmp_path):
+    """Each has one object, and the others are checked."""
+    disk = blank(tmp_path / "disk", 5000)
+    names = [str(tmp_path / "missing"), str(disk), str(tmp_path)]
+    program = str(blksum_path().with_name("blkhash"))
+    result = images.attempt(program, "check", "--json", *names, timeout=HANG)
+    assert result.returncode == INCOMPLETE
+    found = list(map(json.loads, result.stdout.splitlines()))
+    ends = [(it["type"], it["name"]) for it in found if it["type"] != "layer"]
+    assert ends == [("error", names[0]), ("summary", names[1]), ("error", names[2])]
+    errors = [it["error"] for it in found if it["type"] == "error"]
+    assert result.stderr.decode() == "".join(f"blkhash: {error}\n" for error in errors)

@@ -74,7 +74,10 @@ mod tests {
             (8192..10_000, None),
         ];
         assert_eq!(table.split(0..10_000), all);
-        assert_eq!(table.split(600..5000), [(600..1024, Some(GPT)), (1024..4096, None), (4096..5000, Some(GPT))]);
+        assert_eq!(
+            table.split(600..5000),
+            [(600..1024, Some(GPT)), (1024..4096, None), (4096..5000, Some(GPT))]
+        );
         assert_eq!(table.split(9000..9001), [(9000..9001, None)]);
         assert_eq!(TableRanges::default().split(0..1), [(0..1, None)]);
         assert!(table.split(7..7).is_empty());

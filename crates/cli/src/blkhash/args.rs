@@ -61,7 +61,7 @@ pub enum Command {
     #[command(override_usage = "blkhash info [OPTION]... IMAGE...")]
     Info(Box<Info>),
     /// Verify every checksum that images hold of themselves: of their format, partition tables, volumes and file systems
-    #[command(override_usage = "blkhash check [OPTION]... IMAGE...")]
+    #[command(override_usage = "blkhash check [OPTION]... IMAGE...", after_help = CHECK_HELP)]
     Check(Box<Check>),
     /// Verify and explain the checksums of btrfs file systems
     #[command(override_usage = "blkhash btrfs COMMAND [OPTION]...")]
@@ -346,9 +346,9 @@ impl FromStr for Threads {
 fn parse_bytes(text: &str) -> Result<Range, String> {
     match parse_offset(text) {
         Ok(from) => Ok(Range { from, to: Some(from.saturating_add(1)) }),
-        Err(_) => {
-            text.parse().map_err(|_| "use OFFSET or FROM-TO, such as 4096, 0x1000, 8s (sectors) or 1G-2G".to_owned())
-        }
+        Err(_) => text.parse().map_err(|_| {
+            "use OFFSET or FROM-TO, such as 4096, 0x1000, 8s (sectors) or 1G-2G".to_owned()
+        }),
     }
 }
 
@@ -371,6 +371,10 @@ fn algorithm_names() -> Vec<&'static str> {
 }
 
 /// Common choices, the fastest first.
+const CHECK_HELP: &str = "\
+Exit status is 0 if everything that has a checksum matches it, 1 if something does not or violates the rules of its layer, \
+2 if something could not be read or verified, 3 if an image changed while it was read.";
+
 const DEFAULT_DIGESTS: &[Algorithm] = &[
     Algorithm::Crc32c,
     Algorithm::Xxh3,

@@ -79,7 +79,9 @@ mod tests {
         assert_eq!("4096-".parse(), Ok(Range { from: 4096, to: None }));
         assert_eq!("0x1000-0X1fFf".parse(), Ok(Range { from: 4096, to: Some(8191) }));
         assert_eq!("2s-3S".parse(), Ok(Range { from: 1024, to: Some(1536) }));
-        for text in ["", "-", "2G-1G", "1G", "-1G", "1-1", "0x-1", "0x+1-9", "s-9", "1ks-9", "9-0xg"] {
+        for text in
+            ["", "-", "2G-1G", "1G", "-1G", "1-1", "0x-1", "0x+1-9", "s-9", "1ks-9", "9-0xg"]
+        {
             assert!(text.parse::<Range>().is_err(), "{text}");
         }
     }

@@ -114,3 +114,15 @@ record! {
         pub seconds: f64,
     }
 }
+
+record! {
+    /// An image that cannot be checked.
+    pub struct Failed<'a> {
+        /// `error`
+        pub r#type: &'static str,
+        /// name of the image on the command line
+        pub name: Name<'a>,
+        /// the message, with the name that it is about
+        pub error: String,
+    }
+}

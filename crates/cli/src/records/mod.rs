@@ -43,6 +43,7 @@ pub const TABLES: &[(&str, Rows)] = &[
     ("check finding", check::Finding::rows),
     ("layer", check::Layer::rows),
     ("check summary", check::Summary::rows),
+    ("check error", check::Failed::rows),
     ("finding", btrfs::Finding::rows),
     ("verification", btrfs::Verification::rows),
     ("file system", btrfs::FileSystem::rows),

@@ -41,7 +41,7 @@ pub fn run(args: &Check) -> Result<Outcome, Failure> {
                 }
             }
             Err(problem) => {
-                output.give_up()?;
+                output.give_up(&problem)?;
                 problem.report(name)
             }
         });

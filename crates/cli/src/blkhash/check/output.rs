@@ -13,6 +13,7 @@ use crate::blkhash::args::Check;
 use crate::blkhash::limit::Limit;
 use crate::blkhash::out::Out;
 use crate::json;
+use crate::problem::Problem;
 use crate::quote;
 use crate::records::check;
 use crate::records::common::Named;
@@ -38,7 +39,12 @@ impl<'a> Output<'a> {
     }
 
     /// Ends the output about an image that cannot be checked.
-    pub fn give_up(self) -> io::Result<()> {
+    pub fn give_up(mut self, problem: &Problem) -> io::Result<()> {
+        if self.args.json {
+            let error = problem.message(self.name);
+            let name = Name::new(self.name);
+            self.out.write(&json::line(&check::Failed { r#type: "error", name, error }));
+        }
         self.out.end()
     }
 

@@ -244,3 +244,39 @@ def test_offsets_of_owners(disk):
         assert f"has {size} bytes, and no byte ".encode() in result.stderr
     for form in ("0x", "s", "1ks", "0xg", "-1s"):
         assert attempt("owners", "disk.img", "--", form).returncode == 2
+
+
+def test_update_names_what_it_replaces(disk):
+    """blkcopy --update -v, and --json, as `map diff` with blocks of 4 KiB."""
+    blkcopy = str(blksum_path().with_name("blkcopy"))
+    program = str(blksum_path().with_name("blkhash"))
+    free = next(
+        it["offset"] for it in owners("disk.img") if it["kind"] == "free" and it["length"] >= MIB and it["offset"] % 4096 == 0
+    )
+    names_of = list(disk)[:2]
+    with open("copy.img", "r+b") as file:
+        for place in (disk[names_of[0]], disk[names_of[1]] + 4096, free, free + 8192, MIB):
+            file.seek(place)
+            file.write(b"changed")
+    _, summary = ranges("diff", "--block-size", "4k", "copy.img", "disk.img")
+    counts = {key: summary[key] for key in ("in_files", "in_metadata", "in_journal", "in_free_space", "elsewhere")}
+    assert counts == {"in_files": 2, "in_metadata": 0, "in_journal": 0, "in_free_space": 2, "elsewhere": 1}
+    shutil.copy("copy.img", "again.img")
+    shutil.copy("copy.img", "quiet.img")
+    result = images.attempt(blkcopy, "--update", "-v", "disk.img", "copy.img", timeout=HANG)
+    assert result.returncode == 0
+    _, text = result.stderr.decode().splitlines()
+    start = "blkcopy: copy.img: 5 blocks of 4 KiB were replaced: in the source, 2 in files, 1 elsewhere, 2 in free space ("
+    assert text == start + ", ".join(sorted(names_of, key=disk.get)) + ")"
+    found = json.loads(images.run(blkcopy, "--update", "--json", "disk.img", "again.img"))
+    assert {key: found[key] for key in counts} == counts and found["owners_complete"]
+    kinds = [(it["kind"], [name["name"] for name in it["names"]]) for it in found["owners"]]
+    assert sorted(kinds) == sorted([("file", [name]) for name in names_of] + [("free", [])])
+    images.run(program, "map", "diff", "-q", "disk.img", "again.img")
+    # Nothing is replaced, all is written, or nothing is asked.
+    equal = json.loads(images.run(blkcopy, "--update", "--json", "disk.img", "again.img"))
+    new = json.loads(images.run(blkcopy, "--json", "disk.img", "new.img"))
+    for found in (equal, new):
+        assert {found[key] for key in counts} == {None} and found["owners"] is None
+    result = images.attempt(blkcopy, "--update", "disk.img", "quiet.img", timeout=HANG)
+    assert result.returncode == 0 and result.stderr == b""

@@ -1,5 +1,7 @@
 //! The result of a copy.
 
+use std::ops::Range;
+
 use blkhash::Digest;
 use blkimage::ReadMethod;
 
@@ -17,6 +19,9 @@ pub struct Copied {
     pub read_back: Option<ReadMethod>,
     /// Number of bytes of the destination, which may be more than were copied. `None` if it was not read back.
     pub destination_size: Option<u64>,
+    /// The places that [`update`](crate::Copy::update) replaced, by offset, in units of 4 KiB. `None` if all was written, or if
+    /// there are too many.
+    pub replaced: Option<Vec<Range<u64>>>,
 }
 
 /// Numbers of bytes, by what a copy did with them. The sum is the size of the content, or of what a delta has of it.
@@ -35,6 +40,6 @@ pub struct Amounts {
 impl Copied {
     /// A copy that was not read back.
     pub(crate) fn new(digests: Vec<Digest>, size: u64, amounts: Option<Amounts>) -> Self {
-        Self { digests, size, amounts, read_back: None, destination_size: None }
+        Self { digests, size, amounts, read_back: None, destination_size: None, replaced: None }
     }
 }

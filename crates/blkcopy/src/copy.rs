@@ -179,7 +179,8 @@ impl<'a> Copy<'a> {
             pass = pass.blocks(leaf, sink);
         }
         let digests = pass.run(&rest, tuning, progress).map_err(Error::of_pass)?;
-        let copied = Copied::new(digests, size, Some(writer.amounts()));
+        let replaced = writer.replaced();
+        let copied = Copied { replaced, ..Copied::new(digests, size, Some(writer.amounts())) };
         drop(writer);
         drop(old);
         Written::end(copied, destination)
@@ -275,7 +276,8 @@ impl<'a> Copy<'a> {
         let digests = pass.run(&gather, tuning, progress).map_err(Error::of_pass)?;
         let mut amounts = writer.amounts();
         amounts.equal += size - gather.size();
-        let copied = Copied::new(digests, size, Some(amounts));
+        let replaced = writer.replaced();
+        let copied = Copied { replaced, ..Copied::new(digests, size, Some(amounts)) };
         Ok(Written { only: Some(extents), ..Written::end(copied, destination)? })
     }
 

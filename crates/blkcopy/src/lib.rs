@@ -16,6 +16,7 @@ mod error;
 mod holds;
 mod log;
 mod place;
+mod replaced;
 mod stream;
 mod writer;
 mod zeros;

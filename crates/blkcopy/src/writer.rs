@@ -12,6 +12,7 @@ use blksum::{Progress, Retries, Tee};
 use crate::copied::Amounts;
 use crate::destination::{Destination, Zeroing};
 use crate::error::Error;
+use crate::replaced::Replaced;
 use crate::zeros::{UNIT, Zeros, runs, runs_of_zeros};
 
 /// Writes the content to a destination.
@@ -24,6 +25,8 @@ pub(crate) struct Writer<'a> {
     old: Option<&'a Image>,
     /// Whether data is compared, too.
     updates: bool,
+    /// What an update wrote or made zero.
+    replaced: Option<Replaced>,
     retries: Retries<'a>,
     buffers: Mutex<Vec<Buffer>>,
     written: AtomicU64,
@@ -46,6 +49,7 @@ impl<'a> Writer<'a> {
             is_blank,
             old,
             updates,
+            replaced: (updates && old.is_some()).then(Replaced::default),
             retries: Retries::new(UNREAD_UNIT, progress),
             buffers: Mutex::default(),
             written: AtomicU64::new(0),
@@ -59,6 +63,17 @@ impl<'a> Writer<'a> {
         let [written, zeroed, equal] =
             [&self.written, &self.zeroed, &self.equal].map(|count| count.load(Relaxed));
         Amounts { written, zeroed, equal, shared: 0 }
+    }
+
+    /// Returns the places that an update replaced. `None` if all was written, or if there are too many.
+    pub fn replaced(&self) -> Option<Vec<Range<u64>>> {
+        self.replaced.as_ref()?.ranges()
+    }
+
+    fn note_replaced(&self, offset: u64, length: u64) {
+        if let Some(replaced) = &self.replaced {
+            replaced.add(offset, length);
+        }
     }
 
     /// Writes bytes as they are.
@@ -88,6 +103,7 @@ impl<'a> Writer<'a> {
 
     /// Writes bytes, and makes zeros as the policy says.
     fn replace(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.note_replaced(offset, bytes.len() as u64);
         runs_of_zeros(offset, bytes, |part, is_zero| {
             let at = offset + part.start as u64;
             match is_zero && self.zeros != Zeros::Write {
@@ -123,18 +139,24 @@ impl<'a> Writer<'a> {
             let part = extent.length.min(PART - at % PART);
             self.with_old(old, at, part as usize, |part, old| {
                 let at = at + part.start as u64;
-                let Some(old) = old else { return self.make_zero(at, part.len() as u64) };
+                let Some(old) = old else { return self.empty(at, part.len() as u64) };
                 runs_of_zeros(at, old, |range, is_zero| match is_zero {
                     true => {
                         self.equal.fetch_add(range.len() as u64, Relaxed);
                         Ok(())
                     }
-                    false => self.make_zero(at + range.start as u64, range.len() as u64),
+                    false => self.empty(at + range.start as u64, range.len() as u64),
                 })
             })?;
             at += part;
         }
         Ok(())
+    }
+
+    /// Makes bytes zero that hold something else.
+    fn empty(&self, offset: u64, length: u64) -> Result<(), Error> {
+        self.note_replaced(offset, length);
+        self.make_zero(offset, length)
     }
 
     /// Makes bytes zero as the policy says.

@@ -12,6 +12,7 @@ mod log;
 mod output;
 mod passes;
 mod place;
+mod replaced;
 mod run;
 mod sought;
 mod source;

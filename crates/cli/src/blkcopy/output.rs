@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use blkcopy::{Amounts, Sent};
+use blkfs::Usage;
 use blkhash::{Algorithm, Digest, Parameters, Strength};
 use blkimage::ReadMethod;
 use blkrecord::{Flat, Name};
@@ -13,8 +14,10 @@ use blksum::check_file::{Form, Style};
 use blksum::{Content, Encoding, ImageTag, Tag};
 
 use super::args::{Args, Verification};
+use super::replaced::Replaced;
 use crate::problem::Problem;
 use crate::records::checksum::block_size;
+use crate::records::common::Owner;
 use crate::records::copy::{Copy, Failed, Names};
 use crate::size::Bytes;
 use crate::stdio::{Stderr, Stdout};
@@ -28,6 +31,8 @@ pub struct Report {
     pub checksum: Option<(Parameters, Digest)>,
     /// Bytes that were written, zeroed, and left as they were. `None` for standard output.
     pub amounts: Option<Amounts>,
+    /// What an update replaced.
+    pub replaced: Option<Replaced>,
     /// What was sent of a delta.
     pub sent: Option<Sent>,
     pub verification: Verification,
@@ -41,6 +46,12 @@ impl Report {
     pub fn print(&self, args: &Args) -> io::Result<()> {
         if args.verbose {
             messages::remark_of(args.destination.as_bytes(), &self.summary(args));
+            let replaced = self.replaced.as_ref().map(Replaced::text).filter(|it| !it.is_empty());
+            if let Some(text) = replaced {
+                messages::remark_of(args.destination.as_bytes(), &text);
+            }
+            let remarks = self.replaced.iter().flat_map(|it| &it.used.remarks);
+            remarks.for_each(|remark| messages::remark_of(args.source.as_bytes(), remark));
         }
         let text = match () {
             () if args.quiet => return Ok(()),
@@ -100,6 +111,8 @@ impl Report {
     fn object(&self, args: &Args) -> String {
         let checksum = self.checksum.as_ref();
         let parameters = checksum.map(|(parameters, _)| parameters);
+        let used = self.replaced.as_ref().map(|it| &it.used).filter(|it| it.usages.total() > 0);
+        let usage = |usage| used.map(|used| used.usages.of(usage));
         json::line(&Copy {
             names: Flat(names(args)),
             checksum: checksum.map(|(_, digest)| digest.to_string()),
@@ -114,6 +127,13 @@ impl Report {
             shared_bytes: self.amounts.map(|it| it.shared),
             changed_bytes: self.sent.as_ref().map(|sent| sent.changed),
             delta_bytes: self.sent.as_ref().map(|sent| sent.length),
+            in_files: usage(Usage::File),
+            in_metadata: usage(Usage::Metadata),
+            in_journal: usage(Usage::Journal),
+            in_free_space: usage(Usage::Free),
+            elsewhere: usage(Usage::Unknown),
+            owners: used.map(|it| it.owners.iter().map(Owner::new).collect()),
+            owners_complete: used.map(|it| !it.has_more_owners),
             verified: self.verification.name(),
             read_back: self.read_back.map(ReadMethod::name),
             seconds: self.elapsed.as_secs_f64(),

@@ -21,6 +21,7 @@ use super::log::{self, Begun};
 use super::output::{self, Report};
 use super::passes::Passes;
 use super::place::{self, Kept, Place};
+use super::replaced::Replaced;
 use super::sought::{self, Match, Sought};
 use super::source::{self, Bytes, Opened};
 use crate::image::advice;
@@ -218,7 +219,9 @@ impl<'a> Job<'a> {
         if found.as_ref().is_some_and(|found| found.is_of_bytes) && !args.quiet {
             messages::remark_of(args.source.as_encoded_bytes(), OF_BYTES);
         }
+        let replaced = Replaced::of(args, &done, &opened);
         Ok(Report {
+            replaced,
             size: done.size,
             format,
             checksum: found.map(|found| found.checksum),

@@ -69,11 +69,17 @@ impl Contents {
     }
 }
 
-/// What differing blocks of an image are used for, and the names of the first files among them.
+/// What differing blocks of an image are used for, and the first files and structures among them.
 #[derive(Default)]
 pub struct Used {
-    usages: Usages,
+    pub usages: Usages,
     files: Vec<String>,
+    /// What the blocks belong to, each once.
+    pub owners: Vec<Holder>,
+    /// Whether they may belong to more.
+    pub has_more_owners: bool,
+    /// Remarks on the state of the file systems.
+    pub remarks: Vec<String>,
 }
 
 impl Used {
@@ -89,14 +95,33 @@ impl Used {
             for (blocks, usage) in contents.usage(offset, length, block) {
                 used.usages.add(usage, blocks.end - blocks.start);
             }
-            if used.files.len() < MAX_FILES {
-                let content = contents.find(offset, length);
-                let new = content.files().map(quote::name);
-                used.files.extend(new);
-                used.files.dedup();
+            if used.files.len() < MAX_FILES || used.owners.len() < MAX_OWNERS {
+                used.add(contents.find(offset, length));
+            } else {
+                used.has_more_owners = true;
             }
         }
+        used.remarks = contents.remarks();
         used
+    }
+
+    fn add(&mut self, content: Content) {
+        self.files.extend(content.files().map(quote::name));
+        self.files.dedup();
+        self.has_more_owners |= content.is_partial;
+        for holder in content.holders {
+            let is_same = |it: &Holder| {
+                let of = |it: &Holder| (it.usage, it.structure, it.object);
+                of(it) == of(&holder) && it.paths == holder.paths
+            };
+            if self.owners.iter().any(is_same) {
+                continue;
+            }
+            match self.owners.len() < MAX_OWNERS {
+                true => self.owners.push(holder),
+                false => self.has_more_owners = true,
+            }
+        }
     }
 
     /// Lists the uses and the files, as in `3 in files, 30 in free space (/a, /b)`. Empty if nothing is known.
@@ -112,6 +137,10 @@ impl Used {
 
 /// Maximum number of files that are named in a sentence.
 const MAX_FILES: usize = 4;
+
+/// Maximum number of owners of many ranges that are named.
+/// Limit in owners.
+const MAX_OWNERS: usize = 16;
 
 /// Names the files and structures for a line of text. It is empty if there are none.
 pub fn text(content: &Content) -> String {
@@ -159,6 +188,11 @@ impl Usages {
 
     pub fn of(&self, usage: Usage) -> u64 {
         self.0[usage as usize]
+    }
+
+    /// Returns the number of all blocks.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
     }
 
     /// Lists the uses that occur, as in `3 in files, 30 in free space`.

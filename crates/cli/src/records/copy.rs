@@ -2,6 +2,8 @@
 
 use blkrecord::{Flat, Name, record};
 
+use super::common::Owner;
+
 record! {
     /// What was asked for.
     pub struct Names<'a> {
@@ -43,6 +45,21 @@ record! {
         pub changed_bytes: Option<u64>,
         /// bytes that were sent with `--delta-from`; null without it
         pub delta_bytes: Option<u64>,
+        /// blocks of 4 KiB that `--update` replaced and that hold content of files in the source; null without `--update`, into a new
+        /// destination, after more replaced places than are kept, if nothing was replaced, and if the source has no file system
+        pub in_files: Option<u64>,
+        /// those that hold metadata of a file system, or a partition table
+        pub in_metadata: Option<u64>,
+        /// those in a journal
+        pub in_journal: Option<u64>,
+        /// those in free space
+        pub in_free_space: Option<u64>,
+        /// all others
+        pub elsewhere: Option<u64>,
+        /// what the blocks that `--update` replaced belong to in the source, at most 16; null like `in_files`
+        pub owners: Option<Vec<Owner<'a>>>,
+        /// whether these are all; null like `in_files`
+        pub owners_complete: Option<bool>,
         /// `readback`, `source` or `none`, as `--verify`
         pub verified: &'static str,
         /// `direct` (around the page cache), `page-cache` or `nbd`; null if the destination was not read back

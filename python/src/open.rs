@@ -214,7 +214,9 @@ fn option_value(option: OpenOption, value: &Bound<'_, PyAny>) -> PyResult<Option
             let duration = Duration::try_from_secs_f64(value.extract()?);
             OptionValue::Duration(duration.map_err(value_error)?)
         }
-        OptionKind::File | OptionKind::Folder | OptionKind::Program => OptionValue::Path(value.extract()?),
+        OptionKind::File | OptionKind::Folder | OptionKind::Program => {
+            OptionValue::Path(value.extract()?)
+        }
         OptionKind::Secret => OptionValue::Secret(Secret::new(Buffer::of(value)?.bytes())),
         _ => OptionValue::Text(value.extract()?),
     })

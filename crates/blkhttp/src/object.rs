@@ -172,7 +172,7 @@ impl Object {
     ///
     /// Fails if the server cannot be reached, refuses to answer, or has another object by now.
     pub fn checksums(&self) -> Result<Vec<StoredChecksum>> {
-        let Some(size) = self.size.filter(|_| self.has_ranges) else {
+        let Some(size) = self.size.filter(|_| self.has_ranges()) else {
             return Ok(Vec::new());
         };
         let tag = self.etag();

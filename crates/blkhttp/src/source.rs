@@ -12,13 +12,8 @@ use http::header::{
 };
 use http::{Method, Request, StatusCode};
 
-<<<<<<< HEAD
-use crate::client::{Answer, Client, Reply};
-use crate::error::{Cause, ErrorKind, Fault, quoted};
-=======
 use crate::client::{Answer, Client, Reply, Terms};
-use crate::error::{ErrorKind, Fault, quoted};
->>>>>>> 6fd95080 (blkhttp: objects of S3)
+use crate::error::{Cause, ErrorKind, Fault, quoted};
 use crate::retry::Backoff;
 use crate::sign::{Refusal, Target};
 use crate::url::Origin;
@@ -171,14 +166,14 @@ impl Source {
         let pinned = lock(&self.location).clone();
         if let Some(url) = pinned {
             match self.walk(url, range).await? {
-                Walk::Found(reply) => return Ok(*reply),
+                Walk::Found(reply) => return Ok(reply),
                 // Signed URLs expire.
                 Walk::Refused(answer, _) if matches!(answer.status.as_u16(), 403 | 404 | 410) => {}
                 Walk::Refused(answer, _) => return Err(refusal(&answer)),
             }
         }
         match self.walk(self.target.url.clone(), range).await? {
-            Walk::Found(reply) => Ok(*reply),
+            Walk::Found(reply) => Ok(reply),
             Walk::Refused(answer, is_origin) => Err(self.refusal_of(&answer, is_origin).await),
         }
     }
@@ -193,7 +188,7 @@ impl Source {
                 200 | 206 | 416 => {
                     let is_target = url == self.target.url;
                     *lock(&self.location) = (!is_target).then_some(url);
-                    return Ok(Walk::Found(Box::new(reply)));
+                    return Ok(Walk::Found(reply));
                 }
                 301 | 302 | 303 | 307 | 308
                     if reply.parts.headers.contains_key(LOCATION)
@@ -240,7 +235,7 @@ impl Source {
                 self.renew().await?;
             }
             let (mut parts, body) = request.into_parts();
-            signer.sign(&mut parts).map_err(|error| final_fault(&error))?;
+            signer.sign(&mut parts).map_err(final_fault)?;
             request = Request::from_parts(parts, body);
         }
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
@@ -325,7 +320,7 @@ impl Source {
         };
         let renewed = tokio::task::spawn_blocking(move || signer.renew()).await;
         let renewed = renewed.map_err(|_| Fault::temporary("the renewal of credentials ended"))?;
-        renewed.map_err(|error| final_fault(&error))
+        renewed.map_err(final_fault)
     }
 
     /// Returns the fault that a refused request means.
@@ -350,7 +345,7 @@ impl Source {
 /// Where a walk through redirects ended.
 enum Walk {
     /// At an answer with content.
-    Found(Box<Reply>),
+    Found(Reply),
     /// At another answer, and whether it comes from the origin of the target.
     Refused(Answer, bool),
 }
@@ -389,8 +384,9 @@ fn refusal(answer: &Answer) -> Fault {
                 format!("does not exist ({})", status.as_u16()),
             );
         }
-        412 => return changed("the server says that it has another version (412)"),
+        412 => return changed("the server says that it has another version (412)".to_owned()),
         407 => ErrorKind::Denied,
+        400..500 => ErrorKind::Unsupported,
         _ if Backoff::is_temporary(status) => {
             let reason = format!("the server answered {}", named(status));
             let wait = Backoff::wait_of(&answer.headers);
@@ -398,7 +394,6 @@ fn refusal(answer: &Answer) -> Fault {
             let cause = if is_busy { Cause::Busy } else { Cause::Broken };
             return Fault::Temporary { reason, wait, cause };
         }
-        400..500 => ErrorKind::Unsupported,
         _ => ErrorKind::Protocol,
     };
     Fault::Final(kind, format!("the server answered {}", named(status)))
@@ -412,7 +407,7 @@ fn named(status: StatusCode) -> String {
     }
 }
 
-fn final_fault(error: &Error) -> Fault {
+fn final_fault(error: Error) -> Fault {
     Fault::Final(error.kind(), error.reason().to_owned())
 }
 

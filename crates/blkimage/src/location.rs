@@ -64,7 +64,9 @@ impl<'a> Location<'a> {
     /// Returns the text of the URL of an object on an HTTP or S3 server. `None` for other locations, and without UTF-8.
     pub fn url(&self) -> Option<&'a str> {
         match self {
-            Self::Uri(uri) => uri.to_str().filter(|text| Uri::new(text).is_some_and(|it| it.is_url())),
+            Self::Uri(uri) => {
+                uri.to_str().filter(|text| Uri::new(text).is_some_and(|it| it.is_url()))
+            }
             Self::Path(_) => None,
         }
     }
@@ -464,14 +466,20 @@ mod tests {
         for (container, member, name) in [
             ("https://h/x.ova", &b"disk1"[..], "https://h/x.ova:disk1"),
             ("https://me:pw@h:8/a/x.OVA", b"d/1.vmdk", "https://me:pw@h:8/a/x.OVA:d/1.vmdk"),
-            ("http://h/vm.oci.tar?t=1:2", b"a b?%\xff:c", "http://h/vm.oci.tar:a%20b%3F%25%FF:c?t=1:2"),
+            (
+                "http://h/vm.oci.tar?t=1:2",
+                b"a b?%\xff:c",
+                "http://h/vm.oci.tar:a%20b%3F%25%FF:c?t=1:2",
+            ),
             ("s3://bucket/x.ova", b"disk 1?", "s3://bucket/x.ova:disk 1?"),
             ("http://h/x.ova", b"h", "http://h/x.ova:h"),
         ] {
             assert_eq!(of(name), Some((container.to_owned(), member.to_vec())), "{name}");
             assert_eq!(url_of_member(container, member).as_deref(), Some(name));
         }
-        for name in ["https://h/x.ova", "https://h/x.ova:", "https://h/x:1.raw", "https://x.ova:1/d"] {
+        for name in
+            ["https://h/x.ova", "https://h/x.ova:", "https://h/x:1.raw", "https://x.ova:1/d"]
+        {
             assert_eq!(of(name), None, "{name}");
         }
         assert_eq!(of("nbd://h/x.ova:disk"), None);
@@ -482,7 +490,11 @@ mod tests {
     fn names_in_the_folder_of_a_url() {
         for (url, name, beside) in [
             ("https://h/a/SHA256SUMS", "disk.raw", Some("https://h/a/disk.raw")),
-            ("https://me:pw@h:8/a/SUMS?x=/y", "./b//c d?.raw", Some("https://me:pw@h:8/a/b/c%20d%3F.raw")),
+            (
+                "https://me:pw@h:8/a/SUMS?x=/y",
+                "./b//c d?.raw",
+                Some("https://me:pw@h:8/a/b/c%20d%3F.raw"),
+            ),
             ("https://h", "x", Some("https://h/x")),
             ("s3://bucket/a/SUMS", "c d.raw", Some("s3://bucket/a/c d.raw")),
             ("https://h/a/SUMS", "-", Some("https://h/a/-")),
@@ -498,8 +510,16 @@ mod tests {
             }
         }
         for name in [
-            "https://other/a/x", "http://h/a/x", "https://h/x", "https://h/a/../x", "https://h/a/%2e%2e/x",
-            "https://h/a/x?y", "https://h/ab/x", "x", "/a/x", "nbd://h/a/x",
+            "https://other/a/x",
+            "http://h/a/x",
+            "https://h/x",
+            "https://h/a/../x",
+            "https://h/a/%2e%2e/x",
+            "https://h/a/x?y",
+            "https://h/ab/x",
+            "x",
+            "/a/x",
+            "nbd://h/a/x",
         ] {
             assert!(!is_beside_url("https://h/a/SUMS", OsStr::new(name)), "{name}");
         }

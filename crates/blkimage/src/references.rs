@@ -83,7 +83,7 @@ pub(crate) fn open(
         }
         #[cfg(feature = "http")]
         (_, Folder::Url(image)) => gate.open_object(options, image, name),
-        (Follow::Beneath , _) => gate.open_beneath(folder, name),
+        (Follow::Beneath, _) => gate.open_beneath(folder, name),
         (Follow::Any, _) => gate.open_any(folder, name),
     }
 }

@@ -151,9 +151,7 @@ impl OpenOptions {
         compression: Compression,
     ) -> Result<Option<Decompressed<'static>>> {
         let name = object.name();
-        if object.has_ranges()
-            && compressed::states_size(self, compression, &**object, name)?
-        {
+        if object.has_ranges() && compressed::states_size(self, compression, &**object, name)? {
             return Ok(None);
         }
         let content = Decompressed::new(compression, Forward::new(object.clone()), self, name);

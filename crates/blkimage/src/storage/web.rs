@@ -155,9 +155,8 @@ impl Read for Forward {
 
 /// Parses a URL.
 pub(crate) fn parse(url: &str) -> Result<Url> {
-    url.parse().map_err(|error: blkhttp::Error| {
-        Error::new(ErrorKind::Argument, url, error.reason())
-    })
+    url.parse()
+        .map_err(|error: blkhttp::Error| Error::new(ErrorKind::Argument, url, error.reason()))
 }
 
 /// Returns the error of opening an object.

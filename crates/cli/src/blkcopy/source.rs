@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blkcopy::Zeros;
-use blkimage::{AtUrl, Decompressed, FileKind, Format, Identity, Image, Location, OpenOptions, Source};
+use blkimage::{
+    AtUrl, Decompressed, FileKind, Format, Identity, Image, Location, OpenOptions, Source,
+};
 use blksum::expect::{Amount, Observed};
 use blksum::{Part, Selected};
 

@@ -14,9 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use blkhash::Algorithm;
-use blkimage::{
-    AtUrl, FileKind, Format, Location, OpenOptions, Source, is_container, member_name,
-};
+use blkimage::{AtUrl, FileKind, Format, Location, OpenOptions, Source, is_container, member_name};
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use blksum::{Encoding, Tag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -11,7 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blkhash::{Digest, Hasher, Parameters};
-use blkimage::{AtUrl, Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, container_of};
+use blkimage::{
+    AtUrl, Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, container_of,
+};
 use blksum::check_file::{Form, Style};
 use blksum::expect::{Observed, Shape};
 use blksum::map::Subject;

@@ -67,8 +67,9 @@ impl Searcher<'_> {
             };
             let first = first.get_or_insert_with(|| report.clone());
             // An export is what a server makes of a file, like the content of an image.
-            let is_raw =
-                report.format == Format::Raw && !input::is_export(self.name) && !first.is_decompressed;
+            let is_raw = report.format == Format::Raw
+                && !input::is_export(self.name)
+                && !first.is_decompressed;
             let is_of_bytes = subject == Subject::Bytes;
             // What decodes, with its checksums, is no list of digests.
             let shape = report.shape.filter(|_| !(first.is_decompressed && is_of_bytes));

@@ -49,7 +49,9 @@ fn types() -> String {
             }
             OptionKind::Size => "int".to_owned(),
             OptionKind::Seconds => "float".to_owned(),
-            OptionKind::File | OptionKind::Folder | OptionKind::Program => "Union[str, PathLike[str]]".to_owned(),
+            OptionKind::File | OptionKind::Folder | OptionKind::Program => {
+                "Union[str, PathLike[str]]".to_owned()
+            }
             OptionKind::Secret => "Union[bytes, bytearray, memoryview]".to_owned(),
             _ => "str".to_owned(),
         };

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use blkhash::{Digest, Parameters, SinkError};
-use blkimage::{ExtentKind, Source};
+use blkimage::{Announcer, ExtentKind, Source};
 use blksum::{Progress, Tuning, stream_checksums};
 
 use crate::Error;
@@ -22,7 +22,7 @@ pub fn to_stream(
     progress: &Progress,
 ) -> Result<Copied, Error> {
     progress.set_total(source.size());
-    let mut reader = Bytes { source, at: 0 };
+    let mut reader = Bytes { source, at: 0, announcer: Announcer::default() };
     let mut write = |_, bytes: &[u8]| {
         let written = output.write_all(bytes);
         Ok(written.map_err(|source| Error::Destination { what: "cannot be written", source })?)
@@ -68,6 +68,7 @@ fn of_image(error: blksum::Error) -> Error {
 struct Bytes<'a> {
     source: &'a dyn Source,
     at: u64,
+    announcer: Announcer,
 }
 
 impl Read for Bytes<'_> {
@@ -76,6 +77,7 @@ impl Read for Bytes<'_> {
         if left == 0 || buf.is_empty() {
             return Ok(0);
         }
+        self.announcer.advance(self.source, self.at);
         let extent = self.source.extent(self.at, left.min(buf.len() as u64));
         let extent = extent.map_err(io::Error::other)?;
         let buf = &mut buf[..extent.length as usize];

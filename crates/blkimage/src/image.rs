@@ -5,6 +5,7 @@
 //! zeros, whatever the layers below hold. Bytes that a layer maps into a hole of a file are zeros, too,
 //! for extents and origins alike.
 
+mod announced;
 mod known_extent;
 mod on_volume;
 
@@ -14,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use self::announced::Announced;
 use self::known_extent::KnownExtent;
 use self::on_volume::OnVolume;
 use crate::bitmap::{Bitmap, DirtyExtents};
@@ -31,6 +33,7 @@ use crate::snapshot::Snapshot;
 use crate::source::Source;
 use crate::storage::HostFile;
 use crate::storage::ReadMethod;
+use crate::storage::ahead::Joined;
 use crate::storage::local::mapped::Lent;
 use crate::walk::{Walk, Walks};
 use crate::warnings::Warning;
@@ -44,6 +47,9 @@ pub struct Image {
     walks: Walks,
     warnings: Vec<Warning>,
     bytes_read: Arc<AtomicU64>,
+    /// Whether reads of a file should be announced.
+    is_far: bool,
+    announced: Announced,
 }
 
 impl Image {
@@ -54,7 +60,10 @@ impl Image {
         let walks = Walks::new(layers.len());
         let top = layers.first().and_then(|layer| layer.files().first().map(|file| file.name()));
         let warnings = warnings.into_list(top.unwrap_or(Path::new("")));
-        Self { layers, members, format, size, walks, warnings, bytes_read }
+        let mut files = layers.iter().flat_map(|layer| layer.files());
+        let is_far = files.any(|file| file.read_ahead() > 0);
+        let announced = Announced::default();
+        Self { layers, members, format, size, walks, warnings, bytes_read, is_far, announced }
     }
 
     /// Returns the format of the image itself, not of the files it refers to.
@@ -265,6 +274,12 @@ impl Image {
         Ok(Run { place: Place::Zero, length: limit.min(clear - offset) })
     }
 
+    /// Returns whether an extent is not joined with the next one, so that a caller can announce its first bytes before tables
+    /// far behind them are read.
+    fn is_enough(&self, kind: ExtentKind, length: u64) -> bool {
+        self.is_far && kind == ExtentKind::Data && length >= MAX_FAR
+    }
+
     fn check_range(&self, offset: u64, length: u64) -> Result<()> {
         if offset.checked_add(length).is_some_and(|end| end <= self.size) {
             return Ok(());
@@ -289,7 +304,7 @@ impl Source for Image {
         let kind = first.place.extent_kind();
         let mut length = first.length;
         for _ in 0..MAX_JOINED {
-            if length == limit {
+            if length == limit || self.is_enough(kind, length) {
                 break;
             }
             // An error here belongs to the next extent and is found again there.
@@ -311,7 +326,7 @@ impl Source for Image {
         let kind = first.origin_kind(offset);
         let mut length = first.length;
         for _ in 0..MAX_JOINED {
-            if length == limit {
+            if length == limit || self.is_enough(first.place.extent_kind(), length) {
                 break;
             }
             // An error here belongs to the next run and is found again there.
@@ -386,6 +401,46 @@ impl Source for Image {
         self.layers.iter().map(|layer| layer.queue_depth()).max().unwrap_or(1)
     }
 
+    fn will_need(&self, mut offset: u64, length: u64) {
+        let end = offset.saturating_add(length).min(self.size);
+        if !self.is_far || offset >= end {
+            return;
+        }
+        let mut walk = self.walks.take(offset);
+        let mut joined = Joined::default();
+        while offset < end {
+            // The read finds the error again.
+            let Ok(run) = self.resolve(&mut walk, offset, end - offset, Purpose::Read) else {
+                walk = Walk::default();
+                break;
+            };
+            let place = match run.place {
+                Place::Zero => None,
+                Place::File { file, offset } => Some((file, offset, run.length)),
+                Place::Layer { layer, stored } => {
+                    let encoded = layer.encoded(stored, offset);
+                    encoded.map(|(file, length)| (file, stored.offset, length))
+                }
+            };
+            let before = place.and_then(|(file, at, length)| joined.push(file, at, length));
+            if let Some((file, range)) = before {
+                self.announced.announce(file, range);
+            }
+            offset += run.length;
+        }
+        self.walks.put(walk, offset);
+        if let Some((file, range)) = joined.finish() {
+            self.announced.announce(file, range);
+        }
+    }
+
+    fn read_ahead(&self) -> u64 {
+        match self.is_far {
+            true => self.host_files().map(HostFile::read_ahead).max().unwrap_or(0),
+            false => 0,
+        }
+    }
+
     fn check_unchanged(&self) -> Result<()> {
         self.layers.iter().try_for_each(|layer| layer.check_unchanged())
     }
@@ -445,6 +500,9 @@ impl Place<'_> {
 /// that a call stays short.
 /// Limit in runs.
 const MAX_JOINED: usize = 64;
+
+/// Length of extents of files far away, in bytes. Tables behind it are read when the caller gets there.
+const MAX_FAR: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,13 @@ pub(crate) trait Layer: Send + Sync {
         None
     }
 
+    /// Returns the file that holds `stored`, which the layer returned for the guest byte at `offset`, and how many bytes of it
+    /// are likely to be read.
+    fn encoded(&self, stored: Stored, offset: u64) -> Option<(&HostFile, u64)> {
+        let _ = offset;
+        Some((self.files().into_iter().next()?, stored.length))
+    }
+
     /// Checks the structure, as in [`Image::check_structure`](crate::Image::check_structure). Returns `None` if the format has
     /// no checks.
     fn check_structure(&self, visitor: &mut dyn Visitor) -> Result<Option<Summary>> {

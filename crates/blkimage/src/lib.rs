@@ -45,6 +45,10 @@
 
 #![deny(clippy::missing_errors_doc)]
 
+/// Tests share code with those of `tests/`.
+#[cfg(test)]
+extern crate self as blkimage;
+
 mod advice;
 mod bitmap;
 mod buffer;
@@ -120,7 +124,7 @@ pub use same_file::Identity;
 pub use secret::Secret;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
-pub use source::{Source, longest_extent};
+pub use source::{Announcer, Source, longest_extent};
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::{export::NbdExport, options::NbdOptions};

@@ -129,6 +129,19 @@ impl<S: Source> Source for Slice<S> {
         self.source.queue_depth()
     }
 
+    fn will_need(&self, mut offset: u64, length: u64) {
+        let end = offset.saturating_add(length).min(self.size);
+        while offset < end {
+            let (place, length) = self.locate(offset, end - offset);
+            self.source.will_need(place, length);
+            offset += length;
+        }
+    }
+
+    fn read_ahead(&self) -> u64 {
+        self.source.read_ahead()
+    }
+
     fn check_unchanged(&self) -> Result<()> {
         self.source.check_unchanged()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Dirty, Extent, Lent, Origin, Result, VolumeId};
+use crate::{Dirty, Extent, ExtentKind, Lent, Origin, Result, VolumeId};
 
 /// An image as its guest sees it.
 ///
@@ -91,6 +91,21 @@ pub trait Source: Send + Sync {
         1
     }
 
+    /// Announces that these bytes will be read once, soon, and in about the order of the calls. Never blocks, and never fails.
+    ///
+    /// A source far away requests them at once, so that many requests are in flight although reads block. Bytes may be read
+    /// without having been announced, and some may be announced again or not be read. A caller should have asked for the
+    /// [`extent`](Self::extent) of the bytes, which reads the tables of an image. By default, does nothing.
+    fn will_need(&self, offset: u64, length: u64) {
+        let _ = (offset, length);
+    }
+
+    /// Returns the number of bytes that should be announced ahead of reads. It may change while bytes are read, but 0 means
+    /// that announcing never has an effect.
+    fn read_ahead(&self) -> u64 {
+        0
+    }
+
     /// Checks that the files under the source did not change since it was opened, as far as this can be
     /// detected. Called after the last read. If it fails, all bytes read before are invalid.
     ///
@@ -120,6 +135,41 @@ pub fn longest_extent(source: &dyn Source, start: u64, end: u64) -> Result<Optio
     }
     Ok(Some(longest))
 }
+
+/// Announces the data of a source ahead of a caller that reads it from start to end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Announcer {
+    /// Offset of the first byte that was not considered.
+    end: u64,
+}
+
+impl Announcer {
+    /// Announces data behind `position`, from which on the caller reads, as far ahead as [`Source::read_ahead`] says. An
+    /// error of the source ends this, and the caller finds it again.
+    pub fn advance(&mut self, source: &dyn Source, position: u64) {
+        let reach = source.read_ahead();
+        self.end = self.end.max(position);
+        if reach == 0 || self.end - position > reach / 2 {
+            return;
+        }
+        let end = position.saturating_add(reach).min(source.size());
+        for _ in 0..MAX_EXTENTS {
+            let limit = end.saturating_sub(self.end);
+            if limit == 0 {
+                break;
+            }
+            let Ok(extent) = source.extent(self.end, limit) else { break };
+            let length = extent.length.min(limit);
+            if extent.kind == ExtentKind::Data {
+                source.will_need(self.end, length);
+            }
+            self.end += length;
+        }
+    }
+}
+
+/// Maximum number of extents that are looked at in one step of an [`Announcer`].
+const MAX_EXTENTS: u32 = 1 << 12;
 
 /// Implements `Source` for pointers to sources. Forwards every method, including those with a default.
 macro_rules! source_of_pointer {
@@ -159,6 +209,14 @@ macro_rules! source_of_pointer {
 
             fn queue_depth(&self) -> usize {
                 (**self).queue_depth()
+            }
+
+            fn will_need(&self, offset: u64, length: u64) {
+                (**self).will_need(offset, length);
+            }
+
+            fn read_ahead(&self) -> u64 {
+                (**self).read_ahead()
             }
 
             fn check_unchanged(&self) -> Result<()> {

@@ -123,7 +123,7 @@ impl<W: Work> Crew<'_, W> {
             if self.progress.is_cancelled() {
                 return Err(Error::Cancelled.into());
             }
-            if chunk.has_data() && is_more {
+            if chunk.data_length() > 0 && is_more {
                 self.start_thread(scope);
             }
             self.work.take(chunk, &mut space)?;

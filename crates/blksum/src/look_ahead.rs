@@ -16,6 +16,17 @@ pub(crate) trait Planner: Send {
 
     /// Returns whether no chunk is left.
     fn is_over(&self) -> bool;
+
+    /// Returns the number of bytes of data that should be planned and announced ahead. 0 means that announcing never has an
+    /// effect.
+    fn read_ahead(&self) -> u64 {
+        0
+    }
+
+    /// Announces the reads of a chunk to its sources.
+    fn announce(&self, chunk: &Self::Chunk) {
+        let _ = chunk;
+    }
 }
 
 /// A part of the content for one thread.
@@ -23,12 +34,15 @@ pub(crate) trait Planned: Default + Send {
     /// Returns the index of the chunk in the plan.
     fn number(&self) -> u64;
 
-    /// Returns whether there is data to read.
-    fn has_data(&self) -> bool;
+    /// Returns the number of bytes to read.
+    fn data_length(&self) -> u64;
 }
 
 /// Hands out the chunks of a plan. Planning may take I/O, so one thread at a time plans ahead of
 /// the others. They wait for it only if no chunk is planned.
+///
+/// Chunks of a source that wants announcements are planned as far ahead as it wants, and announced in their order. A thread that
+/// takes a chunk plans first what is missing, so that the source always knows of about as many bytes.
 pub(crate) struct LookAhead<P: Planner> {
     /// Locked by the planning thread. No other thread waits for it.
     plan: Mutex<P>,
@@ -36,10 +50,16 @@ pub(crate) struct LookAhead<P: Planner> {
     /// Signalled when a chunk is planned, or when planning ends.
     changed: Condvar,
     depth: usize,
+    /// Whether the sources want announcements.
+    announces: bool,
 }
 
 struct State<C> {
     planned: VecDeque<C>,
+    /// Number of bytes to read in the planned chunks.
+    planned_bytes: u64,
+    /// Number of bytes that should be planned, as the sources said last.
+    reach: u64,
     /// Used chunks whose memory is reused.
     spare: Vec<C>,
     is_planning: bool,
@@ -54,23 +74,36 @@ struct State<C> {
 impl<P: Planner> LookAhead<P> {
     /// Hands out the chunks of `plan`, with up to `depth` of them planned ahead.
     pub(crate) fn new(plan: P, depth: usize) -> Self {
+        let reach = plan.read_ahead();
         let state = State {
             planned: VecDeque::new(),
+            planned_bytes: 0,
+            reach,
             spare: Vec::new(),
             is_planning: false,
             has_begun: false,
             is_over: false,
             failure: None,
         };
-        Self { plan: Mutex::new(plan), state: Mutex::new(state), changed: Condvar::new(), depth }
+        Self {
+            plan: Mutex::new(plan),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            depth,
+            announces: reach > 0,
+        }
     }
 
     /// Replaces `chunk` with the next one. Returns whether more chunks may follow, or `None` if
     /// there is no next chunk. On error, replaces `chunk` with the one that failed.
     pub(crate) fn next(&self, chunk: &mut P::Chunk) -> Result<Option<bool>, Error> {
         let mut state = self.lock();
+        if self.announces && !state.is_planning && !state.is_over && !state.is_full() {
+            state = self.plan(state, 1);
+        }
         loop {
             if let Some(planned) = state.planned.pop_front() {
+                state.planned_bytes -= planned.data_length();
                 let before = std::mem::replace(chunk, planned);
                 state.spare.push(before);
                 state.has_begun = true;
@@ -84,27 +117,38 @@ impl<P: Planner> LookAhead<P> {
             if state.is_planning {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             } else {
-                state.is_planning = true;
                 let depth = if state.has_begun { self.depth.max(1) } else { 1 };
-                drop(state);
-                self.plan(depth);
-                state = self.lock();
+                state = self.plan(state, depth);
             }
         }
     }
 
-    /// Plans on this thread until `depth` chunks wait. Other threads take chunks meanwhile.
-    fn plan(&self, depth: usize) {
-        let _end = EndOfPlanning(self);
+    /// Plans on this thread until `depth` chunks wait, or as many as the sources want. Other threads take chunks meanwhile.
+    fn plan<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State<P::Chunk>>,
+        depth: usize,
+    ) -> MutexGuard<'s, State<P::Chunk>> {
+        state.is_planning = true;
+        drop(state);
+        let end = EndOfPlanning(self);
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let reach = if self.announces { plan.read_ahead() } else { 0 };
         let mut state = self.lock();
-        while state.planned.len() < depth && !state.is_over {
+        state.reach = reach;
+        while (state.planned.len() < depth || !state.is_full()) && !state.is_over {
             let mut chunk = state.spare.pop().unwrap_or_default();
             drop(state);
             let planned = plan.next(&mut chunk);
+            if let Ok(true) = planned
+                && self.announces
+            {
+                plan.announce(&chunk);
+            }
             state = self.lock();
             match planned {
                 Ok(true) => {
+                    state.planned_bytes += chunk.data_length();
                     state.planned.push_back(chunk);
                     state.is_over = plan.is_over();
                     self.changed.notify_one();
@@ -117,6 +161,9 @@ impl<P: Planner> LookAhead<P> {
             }
         }
         drop(state);
+        drop(plan);
+        drop(end);
+        self.lock()
     }
 
     /// The state is consistent whenever the lock is released, so a poisoned lock is safe to use.
@@ -124,6 +171,17 @@ impl<P: Planner> LookAhead<P> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+impl<C> State<C> {
+    /// Returns whether as much is planned as the sources want.
+    fn is_full(&self) -> bool {
+        self.planned_bytes >= self.reach || self.planned.len() >= MAX_PLANNED
+    }
+}
+
+/// Maximum number of chunks that are planned ahead because a source wants it. Those of zeros have no bytes to read.
+/// Limit in chunks.
+const MAX_PLANNED: usize = 1 << 10;
 
 /// Lets another thread plan, or ends the plan after a panic.
 struct EndOfPlanning<'a, P: Planner>(&'a LookAhead<P>);

@@ -205,6 +205,14 @@ impl Planner for Plan<'_> {
     fn is_over(&self) -> bool {
         self.position >= self.size
     }
+
+    fn read_ahead(&self) -> u64 {
+        self.source.read_ahead()
+    }
+
+    fn announce(&self, chunk: &Chunk) {
+        chunk.reads.iter().for_each(|read| self.source.will_need(read.offset, read.length));
+    }
 }
 
 impl Planned for Chunk {
@@ -212,8 +220,8 @@ impl Planned for Chunk {
         self.number
     }
 
-    fn has_data(&self) -> bool {
-        self.data_length > 0
+    fn data_length(&self) -> u64 {
+        self.data_length
     }
 }
 

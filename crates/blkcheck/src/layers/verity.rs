@@ -174,6 +174,14 @@ impl Source for Watched<'_> {
         self.source.queue_depth()
     }
 
+    fn will_need(&self, offset: u64, length: u64) {
+        self.source.will_need(offset, length);
+    }
+
+    fn read_ahead(&self) -> u64 {
+        self.source.read_ahead()
+    }
+
     fn check_unchanged(&self) -> blkimage::Result<()> {
         self.source.check_unchanged()
     }

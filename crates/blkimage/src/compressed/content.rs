@@ -6,15 +6,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use super::bytes::Bytes;
 use super::decoder::decoder;
 use super::footer::Tail;
 use super::input::damaged;
 use super::unit::{MAX_LENGTH, UNIT_COST, Unit};
-use super::xz::{self, Bytes};
+use super::xz;
 use crate::compression::Compression;
 use crate::storage::{ReadMethod, Storage};
 use crate::{Extent, ExtentKind};
@@ -31,6 +33,8 @@ pub(super) struct Content {
     units: Vec<Unit>,
     /// Whether what ends like an image with a footer is an error, because the end was not read first.
     refuses_footer: bool,
+    /// Whether a pass is going on, which reads all bytes, so that they are announced.
+    is_pass: Arc<AtomicBool>,
     state: Mutex<State>,
     /// Signalled when a piece was decoded, or could not be.
     changed: Condvar,
@@ -46,6 +50,8 @@ struct State {
     spent: u64,
     /// The units that were begun.
     decoders: HashMap<usize, Progress>,
+    /// The units that were not begun and whose bytes were announced, up to this offset in the file.
+    announced: HashMap<usize, u64>,
     /// Number of times that a large unit was begun again.
     again: u32,
     /// Counts reads.
@@ -107,6 +113,7 @@ impl Content {
             max_paused: blksys::processors() + 2,
             units,
             refuses_footer: false,
+            is_pass: Arc::default(),
             state,
             changed,
         }
@@ -238,7 +245,7 @@ impl Content {
         let unit = &self.units[index];
         let mut decoder = match decoder {
             Some(decoder) => decoder,
-            None => self.decoder(unit)?,
+            None => self.decoder(index)?,
         };
         let length = (unit.content.end - position).min(PIECE) as usize;
         let mut bytes = vec![0; length];
@@ -267,19 +274,19 @@ impl Content {
         }
     }
 
-    fn decoder(&self, unit: &Unit) -> io::Result<Decoder> {
-        let storage = self.storage.clone();
+    fn decoder(&self, index: usize) -> io::Result<Decoder> {
+        let (unit, storage) = (&self.units[index], self.storage.clone());
         let is_last = unit.stored.end == storage.size();
+        let announced = self.lock().announced.remove(&index).unwrap_or(0);
+        let stored = Bytes::new(storage.clone(), unit.stored.clone())
+            .announced_if(self.is_pass.clone(), announced);
         match &unit.blocks {
             Some(blocks) => {
-                let stream = xz::stream_of(storage, unit.stored.clone(), blocks);
+                let stream = xz::stream_of(storage, stored, blocks);
                 let start = unit.stored.start.saturating_sub(xz::HEADER);
                 decoder(self.compression, stream, start, self.max_memory, is_last)
             }
-            None => {
-                let stored = Bytes { storage, range: unit.stored.clone() };
-                decoder(self.compression, stored, unit.stored.start, self.max_memory, is_last)
-            }
+            None => decoder(self.compression, stored, unit.stored.start, self.max_memory, is_last),
         }
     }
 
@@ -288,7 +295,7 @@ impl Content {
         let unit = &self.units[index];
         let mut decoder = match decoder {
             Some(decoder) => decoder,
-            None => self.decoder(unit)?,
+            None => self.decoder(index)?,
         };
         let mut left = unit.content.end - position;
         let mut bytes = vec![0; DRAINED];
@@ -319,6 +326,7 @@ impl Content {
             while let Some(index) =
                 Some(next.fetch_add(1, Relaxed)).filter(|it| *it < self.units.len())
             {
+                self.announce_rest(index);
                 if !self.finish_unit(index) {
                     next.store(self.units.len(), Relaxed);
                 }
@@ -331,6 +339,40 @@ impl Content {
             }
             work();
         });
+    }
+
+    /// Announces the bytes of units that were not begun, as far ahead as the storage wants.
+    fn announce_units(&self, units: Range<usize>) {
+        let reach = self.storage.read_ahead();
+        self.is_pass.store(true, Relaxed);
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let mut state = self.lock();
+        for index in units {
+            if state.decoders.contains_key(&index) || state.announced.contains_key(&index) {
+                continue;
+            }
+            let Range { start, end } = self.units[index].stored;
+            // The decoder announces the rest of a large one as it goes.
+            let end = end.min(start.saturating_add(reach));
+            state.announced.insert(index, end);
+            match ranges.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => ranges.push(start..end),
+            }
+        }
+        drop(state);
+        ranges.into_iter().for_each(|it| self.storage.will_need(it.start, it.end - it.start));
+    }
+
+    /// Announces units from `index` on, up to the reach of the storage.
+    fn announce_rest(&self, index: usize) {
+        let reach = self.storage.read_ahead();
+        if reach == 0 {
+            return;
+        }
+        let end = self.units[index].stored.start.saturating_add(reach);
+        let behind = self.units[index..].iter().take_while(|unit| unit.stored.start < end);
+        self.announce_units(index..index + behind.count());
     }
 
     /// Decodes a unit to its end, unless another thread does. Returns whether it is good so far.
@@ -509,6 +551,22 @@ impl Storage for Content {
         self.storage.changed()
     }
 
+    fn will_need(&self, offset: u64, length: u64) {
+        let end = offset.saturating_add(length).min(self.size());
+        if offset >= end || self.storage.read_ahead() == 0 {
+            return;
+        }
+        let first = self.units.partition_point(|unit| unit.content.end <= offset);
+        let behind = self.units.partition_point(|unit| unit.content.start < end);
+        self.announce_units(first..behind);
+    }
+
+    /// Returns the number of bytes of content whose compressed bytes are as many as the storage wants, on average.
+    fn read_ahead(&self) -> u64 {
+        let ratio = self.size() / self.storage.size().max(1);
+        self.storage.read_ahead().saturating_mul(ratio.clamp(1, MAX_RATIO))
+    }
+
     fn stored(&self) -> Option<u64> {
         self.storage.stored()
     }
@@ -523,6 +581,9 @@ const PIECE: u64 = 1 << 20;
 
 /// Pieces that were read are kept up to this size, for reads that overlap.
 const MAX_SPENT: u64 = 8 << 20;
+
+/// Content is announced as if it were at most this many times as long as its compressed bytes.
+const MAX_RATIO: u64 = 16;
 
 /// Bytes that are decoded at once to verify them.
 const DRAINED: usize = 128 << 10;

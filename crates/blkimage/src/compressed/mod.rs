@@ -3,6 +3,7 @@
 //! Where a file states how its parts are divided (the blocks of xz, the frames of zstd and lz4, the blocks of `bgzip`),
 //! they are decoded side by side and in any order. Other files are one part, which is decoded from start to end.
 
+mod bytes;
 mod bzip2;
 mod content;
 mod decoder;
@@ -23,14 +24,15 @@ mod tests;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use self::bytes::Bytes;
 use self::content::Content;
 pub(crate) use self::decoder::head_of;
 use self::decoder::{decoder, units};
 use self::limits::{Limited, Limits, too_large};
 pub use self::stream::Decompressed;
 use self::unit::Unit;
-use self::xz::Bytes;
 use crate::compression::Compression;
 use crate::error::Result;
 use crate::options::{Follow, OpenOptions};
@@ -104,7 +106,7 @@ pub(crate) fn content_of_size(
         (Some(units), _) => Ok(units),
         (None, Some(size)) => Ok(vec![Unit { stored: 0..stored, content: 0..size, blocks: None }]),
         (None, None) => {
-            let bytes = Bytes { storage: storage.clone(), range: 0..stored };
+            let bytes = all_bytes(&storage);
             let decoder = decoder(compression, bytes, 0, limits.max_memory, true)?;
             let mut reader = Limited::new(decoder, limits.max_content);
             let size = io::copy(&mut reader, &mut io::sink())?;
@@ -125,6 +127,11 @@ pub(crate) fn content_of_size(
     }))
 }
 
+/// Returns a reader of all bytes of a file, which announces them.
+fn all_bytes(storage: &Arc<dyn Storage>) -> Bytes<Arc<dyn Storage>> {
+    Bytes::new(storage.clone(), 0..storage.size()).announced_if(Arc::new(AtomicBool::new(true)), 0)
+}
+
 /// Returns the content of a compressed file that does not state its size.
 pub(crate) fn stream(
     options: &OpenOptions,
@@ -137,7 +144,7 @@ pub(crate) fn stream(
     if units(compression, &*storage, &limits).map_err(failed)?.is_some() {
         return Ok(None);
     }
-    let bytes = Bytes { storage: storage.clone(), range: 0..storage.size() };
-    let stream = Decompressed::new(compression, bytes, options, name).map_err(failed)?;
+    let stream =
+        Decompressed::new(compression, all_bytes(&storage), options, name).map_err(failed)?;
     Ok(Some(stream.of_file(storage)))
 }

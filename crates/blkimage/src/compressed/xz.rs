@@ -1,12 +1,13 @@
 //! xz: streams one after the other, and zeros behind them. The index at the end of a stream has the sizes of its blocks.
 
 use std::io::{self, Cursor, Read};
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 use libdeflater::Crc;
 use liblzma::stream::{Action, CONCATENATED, Error, Status, Stream, TELL_UNSUPPORTED_CHECK};
 
+use super::bytes::Bytes;
 use super::input::{Input, damaged, too_much_memory};
 use super::unit::{Blocks, MAX_SIZE, Unit, Units};
 use crate::storage::Storage;
@@ -182,7 +183,7 @@ struct Index<'a> {
 impl<'a> Index<'a> {
     fn new(storage: &'a dyn Storage, range: Range<u64>) -> io::Result<Self> {
         let (start, end) = (range.start, range.end);
-        let bytes = Input::new(Bytes { storage, range }, start);
+        let bytes = Input::new(Bytes::new(storage, range), start);
         let mut index = Self { bytes, start, end, taken: 0, crc: Crc::new(), left: 0 };
         if index.byte()? != 0 {
             return Err(bad_index());
@@ -248,7 +249,7 @@ impl<'a> Index<'a> {
 /// Returns a reader of a stream that has the blocks of a unit only.
 pub(super) fn stream_of(
     storage: Arc<dyn Storage>,
-    stored: Range<u64>,
+    stored: Bytes<Arc<dyn Storage>>,
     blocks: &Blocks,
 ) -> impl Read + Send + use<> {
     let mut count = vec![0];
@@ -260,13 +261,13 @@ pub(super) fn stream_of(
     count.push(left as u8);
     let index = Tail {
         count: Cursor::new(count),
-        records: Bytes { storage: storage.clone(), range: blocks.records.clone() },
+        records: Bytes::new(storage, blocks.records.clone()),
         crc: Crc::new(),
         length: 0,
         flags: blocks.flags,
         end: None,
     };
-    Cursor::new(header_of(blocks.flags)).chain(Bytes { storage, range: stored }).chain(index)
+    Cursor::new(header_of(blocks.flags)).chain(stored).chain(index)
 }
 
 /// The index and the footer of a stream that has some of the blocks of another one.
@@ -304,28 +305,6 @@ impl Read for Tail {
         end.extend(footer);
         end.extend(b"YZ");
         self.end.insert(Cursor::new(end)).read(buf)
-    }
-}
-
-/// Reads a part of a file.
-pub(super) struct Bytes<S> {
-    pub storage: S,
-    pub range: Range<u64>,
-}
-
-impl<S: Deref<Target: Storage>> Read for Bytes<S> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let left = self.range.end - self.range.start;
-        let length = left.min(buf.len() as u64) as usize;
-        if length == 0 {
-            return Ok(0);
-        }
-        let count = self.storage.read_at_most(&mut buf[..length], self.range.start)?;
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.range.start += count as u64;
-        Ok(count)
     }
 }
 

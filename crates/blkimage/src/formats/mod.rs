@@ -21,8 +21,8 @@ mod served;
 pub(crate) mod table_cache;
 mod two_level;
 mod vdi;
-mod vhdx;
-mod vmdk;
+pub(crate) mod vhdx;
+pub(crate) mod vmdk;
 mod vpc;
 
 use crate::chain::{Candidate, Chain, OpenedLayer};

@@ -62,21 +62,29 @@ impl TableCache {
         self.window.store(1 << window.ilog2(), Relaxed);
     }
 
+    /// Returns the size of a window in bytes, a power of two.
+    pub fn window(&self) -> u64 {
+        self.window.load(Relaxed)
+    }
+
     /// Returns the window that holds entry `index` of a table, and the index of the entry in it. The
     /// table lies in `file`, which belongs to layer `layer` of the chain.
     ///
     /// `index` must lie in the table. If several entries form a unit, the length of the table and
     /// `index` are multiples of the unit.
+    ///
+    /// Calls `miss` before the window is read from the file.
     pub fn entry(
         &self,
         layer: u32,
         file: &HostFile,
         table: Table,
         index: u64,
+        miss: impl FnOnce(),
     ) -> Result<(Window, usize)> {
         #[cfg(test)]
         self.lookups.fetch_add(1, Relaxed);
-        let window = self.window.load(Relaxed);
+        let window = self.window();
         let width = table.entry.width() as u64;
         let start = index * width / window * window;
         let length = window.min(table.length - start);
@@ -85,6 +93,7 @@ impl TableCache {
         if let Some(window) = self.lock().find(key) {
             return Ok((window, index));
         }
+        miss();
         let window = load(file, key)?;
         self.lock().insert(key, &window);
         Ok((window, index))
@@ -202,7 +211,7 @@ mod tests {
             (3, Entry::Be32, 32767, 16383),
         ] {
             let table = Table { offset: 0, length: 2 * MAX_WINDOW, entry };
-            let (window, i) = cache.entry(layer, &file, table, index).unwrap();
+            let (window, i) = cache.entry(layer, &file, table, index, || ()).unwrap();
             assert_eq!(window[i], value, "{entry:?}");
         }
     }
@@ -212,7 +221,7 @@ mod tests {
         let (file, cache) = (file(2), TableCache::default());
         for index in [0, 1, 8191, 8192, 16383] {
             let table = be64(0, 2 * MAX_WINDOW);
-            let (window, i) = cache.entry(0, &file, table, index).unwrap();
+            let (window, i) = cache.entry(0, &file, table, index, || ()).unwrap();
             assert_eq!(window[i], index);
         }
         assert_eq!(cache.lock().slots.len(), 2);
@@ -226,7 +235,7 @@ mod tests {
                 [(Entry::Be64, 1), (Entry::Le64, 1_u64.swap_bytes()), (Entry::Be32, 0)]
             {
                 let table = Table { offset: 0, length: 4096, entry };
-                let (window, i) = cache.entry(0, &file, table, 1).unwrap();
+                let (window, i) = cache.entry(0, &file, table, 1, || ()).unwrap();
                 let entries = 4096 / entry.width();
                 assert_eq!((window.len(), window[i]), (entries, value), "{entry:?}");
             }
@@ -238,11 +247,11 @@ mod tests {
         let (file, cache) = (file(4), TableCache::default());
         for round in 0..3 {
             for offset in (0..4 * MAX_WINDOW).step_by(512) {
-                let (window, i) = cache.entry(round, &file, be64(offset, 512), 63).unwrap();
+                let (window, i) = cache.entry(round, &file, be64(offset, 512), 63, || ()).unwrap();
                 assert_eq!((window.len(), window[i]), (64, offset / 8 + 63));
             }
             for layer in 10..300 {
-                cache.entry(layer, &file, be64(0, MAX_WINDOW), 0).unwrap();
+                cache.entry(layer, &file, be64(0, MAX_WINDOW), 0, || ()).unwrap();
             }
             let state = cache.lock();
             assert!(state.bytes <= BUDGET && state.by_key.len() == state.slots.len());
@@ -255,9 +264,9 @@ mod tests {
     #[test]
     fn table_past_the_end() {
         let (file, cache) = (file(1), TableCache::default());
-        let error = cache.entry(0, &file, be64(512, MAX_WINDOW), 0).unwrap_err();
+        let error = cache.entry(0, &file, be64(512, MAX_WINDOW), 0, || ()).unwrap_err();
         assert_eq!(error.offset(), Some(512));
-        assert!(cache.entry(0, &file, be64(u64::MAX - 7, 8), 0).is_err());
+        assert!(cache.entry(0, &file, be64(u64::MAX - 7, 8), 0, || ()).is_err());
     }
 
     #[test]

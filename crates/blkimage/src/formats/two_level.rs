@@ -3,7 +3,7 @@
 //! One call reads one window of the L1 table and one window of an L2 table, and no more entries than
 //! its limit covers. Consecutive empty L1 entries form one run.
 
-use crate::caches::LayerCaches;
+use crate::caches::{LayerCaches, TablePart};
 use crate::error::{ErrorKind, Result};
 use crate::formats::fields::Entry;
 use crate::formats::table_cache::Table;
@@ -132,16 +132,51 @@ impl<'a, R: Rules> Tables<'a, R> {
             self.file.corrupt(reason).at(self.l1.offset + l1_index * 8)
         })?;
         let end = (l1_index + 1) << span_bits;
-        self.map_l2(l2_offset, GuestRange { far: far.min(end - guest), ..range })
+        let is_far = self.file.read_ahead() > 0;
+        let miss = || {
+            if is_far {
+                self.announce_l2(&window[first..], guest, range.limit)
+            }
+        };
+        self.map_l2(l2_offset, GuestRange { far: far.min(end - guest), ..range }, miss)
     }
 
-    fn map_l2(&self, l2_offset: u64, range: GuestRange) -> Result<(MapKind, u64)> {
+    /// Announces the L2 tables behind the part of one that has the entry of `guest`. `entries` are those of the L1 table from
+    /// that of `guest` on.
+    fn announce_l2(&self, entries: &[u64], guest: u64, limit: u64) {
+        let rules = self.rules;
+        let entry = rules.entry_words() * 8;
+        let length = self.caches.window().min(entry << rules.l2_bits());
+        let span = (length / entry) << rules.cluster_bits();
+        let table_span = 1_u64 << rules.l1_span_bits();
+        let start = guest - guest % table_span;
+        let tables = (0..).zip(entries).flat_map(|(number, entry)| {
+            let offset = R::l2_offset(*entry);
+            let guest = start.saturating_add(table_span.saturating_mul(number));
+            let is_table = offset != 0 && rules.check_l2_offset(offset).is_ok();
+            let parts = if is_table { table_span / span } else { 0 };
+            (0..parts).map(move |part| {
+                let guest = guest.saturating_add(part * span);
+                let offset = offset.saturating_add(part * length);
+                TablePart { guest, span, offset, length }
+            })
+        });
+        let behind = tables.skip_while(|part| part.guest <= guest);
+        self.caches.announce_tables(self.file, guest, limit, behind);
+    }
+
+    fn map_l2(
+        &self,
+        l2_offset: u64,
+        range: GuestRange,
+        miss: impl FnOnce(),
+    ) -> Result<(MapKind, u64)> {
         let GuestRange { offset: guest, limit, far, is_lowest } = range;
         let rules = self.rules;
         let l2 = table::<R>(l2_offset, (rules.entry_words() * 8) << rules.l2_bits());
         let index = (guest >> rules.cluster_bits()) & ((1 << rules.l2_bits()) - 1);
         let word = index * rules.entry_words();
-        let (window, first) = self.caches.table_entry(self.file, l2, word)?;
+        let (window, first) = self.caches.table_entry_or(self.file, l2, word, miss)?;
 
         let mut entries = Entries { rules, words: &window[first..], guest, is_lowest };
         let run = match entries.next_piece() {

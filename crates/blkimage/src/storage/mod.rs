@@ -1,5 +1,6 @@
 //! The host bytes of one file, from which formats read.
 
+pub(crate) mod ahead;
 pub(crate) mod local;
 #[cfg(feature = "nbd")]
 pub(crate) mod nbd;
@@ -142,6 +143,20 @@ pub trait Storage: Send + Sync {
         1
     }
 
+    /// Announces that these bytes will be read once, soon, and in about the order of the calls. Never blocks.
+    ///
+    /// A storage far away requests them at once, so that many requests are in flight although reads block. Bytes may be read
+    /// without having been announced, and some may be announced again or not be read. By default, does nothing.
+    fn will_need(&self, offset: u64, length: u64) {
+        let _ = (offset, length);
+    }
+
+    /// Returns the number of bytes that should be announced ahead of reads. It may change while bytes are read, but 0 means
+    /// that announcing never has an effect.
+    fn read_ahead(&self) -> u64 {
+        0
+    }
+
     /// Bytes that the content takes where it is stored; `None` if that is unknown.
     fn stored(&self) -> Option<u64> {
         None
@@ -212,6 +227,14 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn queue_depth(&self) -> usize {
         (**self).queue_depth()
+    }
+
+    fn will_need(&self, offset: u64, length: u64) {
+        (**self).will_need(offset, length);
+    }
+
+    fn read_ahead(&self) -> u64 {
+        (**self).read_ahead()
     }
 
     fn stored(&self) -> Option<u64> {
@@ -304,6 +327,18 @@ impl HostFile {
 
     pub fn queue_depth(&self) -> usize {
         self.storage.queue_depth()
+    }
+
+    /// Announces reads as [`Storage::will_need`] does. Ignores what lies past the end.
+    pub fn will_need(&self, offset: u64, length: u64) {
+        let length = length.min(self.size().saturating_sub(offset));
+        if length > 0 {
+            self.storage.will_need(offset, length);
+        }
+    }
+
+    pub fn read_ahead(&self) -> u64 {
+        self.storage.read_ahead()
     }
 
     pub fn stored(&self) -> Option<u64> {

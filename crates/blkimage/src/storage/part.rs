@@ -75,6 +75,17 @@ impl Storage for Part {
         self.storage.queue_depth()
     }
 
+    fn will_need(&self, offset: u64, length: u64) {
+        let length = length.min(self.size.saturating_sub(offset));
+        if length > 0 {
+            self.storage.will_need(self.offset + offset, length);
+        }
+    }
+
+    fn read_ahead(&self) -> u64 {
+        self.storage.read_ahead()
+    }
+
     fn read_method(&self) -> ReadMethod {
         self.storage.read_method()
     }

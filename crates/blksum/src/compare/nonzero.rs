@@ -1,7 +1,7 @@
 //! Looks for the first byte that is not zero.
 
 use blkhash::is_zero;
-use blkimage::{Buffer, ExtentKind, Source};
+use blkimage::{Announcer, Buffer, ExtentKind, Source};
 
 use crate::tuning::MAX_BUFFER;
 use crate::{Error, Progress, Tuning};
@@ -27,6 +27,7 @@ pub fn first_nonzero(
     let granularity = source.granularity().clamp(1, MAX_BUFFER as u64);
     let step = (tuning.clamped_read_size() as u64).max(granularity);
     let mut buffer = Buffer::default();
+    let mut announcer = Announcer::default();
     let mut position = from;
     let mut found = None;
     while position < size && found.is_none() {
@@ -46,6 +47,10 @@ pub fn first_nonzero(
         let length = extent.length.min(step - position % step);
         buffer.grow(step as usize);
         let bytes = &mut buffer.as_mut()[..length as usize];
+        // The first bytes are rarely zero, and the rest is not read then.
+        if position > from {
+            announcer.advance(source, position);
+        }
         source.read_exact_at(bytes, position)?;
         if !is_zero(bytes) {
             let index = bytes.iter().position(|byte| *byte != 0);

@@ -194,6 +194,21 @@ impl Planner for Plan<'_> {
     fn is_over(&self) -> bool {
         self.position >= self.size
     }
+
+    fn read_ahead(&self) -> u64 {
+        self.left.source.read_ahead().max(self.right.source.read_ahead())
+    }
+
+    fn announce(&self, chunk: &Chunk) {
+        for segment in &chunk.segments {
+            let SegmentKind::Read(sides) = segment.kind else { continue };
+            for (is_read, side) in [(sides.left, &self.left), (sides.right, &self.right)] {
+                if is_read {
+                    side.source.will_need(segment.offset, segment.length);
+                }
+            }
+        }
+    }
 }
 
 impl Chunk {
@@ -259,8 +274,8 @@ impl Planned for Chunk {
         self.number
     }
 
-    fn has_data(&self) -> bool {
-        self.data_length > 0
+    fn data_length(&self) -> u64 {
+        self.data_length
     }
 }
 

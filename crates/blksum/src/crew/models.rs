@@ -17,8 +17,8 @@ impl Planned for Number {
         self.0
     }
 
-    fn has_data(&self) -> bool {
-        true
+    fn data_length(&self) -> u64 {
+        1
     }
 }
 

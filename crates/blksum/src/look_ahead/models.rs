@@ -1,5 +1,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use blkhash::check;
 use shuttle::thread;
@@ -20,6 +21,10 @@ struct Numbers {
     next: u64,
     count: u64,
     end: End,
+    reach: u64,
+    /// Number of chunks that were announced, and of those that threads took.
+    announced: Arc<AtomicU64>,
+    taken: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -30,8 +35,8 @@ impl Planned for Number {
         self.0.expect("a chunk that was planned")
     }
 
-    fn has_data(&self) -> bool {
-        true
+    fn data_length(&self) -> u64 {
+        1
     }
 }
 
@@ -55,12 +60,25 @@ impl Planner for Numbers {
     fn is_over(&self) -> bool {
         matches!(self.end, End::Normal) && self.next == self.count
     }
+
+    fn read_ahead(&self) -> u64 {
+        self.reach
+    }
+
+    fn announce(&self, chunk: &Number) {
+        assert!(self.reach > 0);
+        assert_eq!(self.announced.fetch_add(1, SeqCst), chunk.number());
+        // Threads count what they took after they have taken it.
+        let ahead = chunk.number() - self.taken.load(SeqCst);
+        assert!(ahead <= self.reach + THREADS as u64);
+        thread::yield_now();
+    }
 }
 
 /// A thread's chunks, and its error with the number of the failed chunk, or `None` after a panic.
 type Taken = (Vec<u64>, Option<Result<(), u64>>);
 
-fn take(chunks: &LookAhead<Numbers>) -> Taken {
+fn take(chunks: &LookAhead<Numbers>, [announced, count]: &[Arc<AtomicU64>; 2]) -> Taken {
     let mut taken = Vec::new();
     let mut is_more = true;
     let mut chunk = Number::default();
@@ -70,6 +88,9 @@ fn take(chunks: &LookAhead<Numbers>) -> Taken {
                 Ok(Some(more)) => {
                     assert!(is_more);
                     is_more = more;
+                    let is_announced = chunk.number() < announced.load(SeqCst);
+                    assert_eq!(is_announced, chunks.announces);
+                    count.fetch_add(1, SeqCst);
                     taken.push(chunk.number());
                 }
                 Ok(None) => return Ok(()),
@@ -81,12 +102,15 @@ fn take(chunks: &LookAhead<Numbers>) -> Taken {
 }
 
 /// Takes `count` chunks by several threads, and returns how the threads ended.
-fn run(count: u64, depth: usize, end: End) -> Vec<Option<Result<(), u64>>> {
-    let chunks = Arc::new(LookAhead::new(Numbers { next: 0, count, end }, depth));
+fn run(count: u64, depth: usize, reach: u64, end: End) -> Vec<Option<Result<(), u64>>> {
+    let [announced, taken]: [Arc<AtomicU64>; 2] = Default::default();
+    let counts = [announced.clone(), taken.clone()];
+    let plan = Numbers { next: 0, count, end, reach, announced, taken };
+    let chunks = Arc::new(LookAhead::new(plan, depth));
     let threads: Vec<_> = (0..THREADS)
         .map(|_| {
-            let chunks = Arc::clone(&chunks);
-            thread::spawn(move || take(&chunks))
+            let (chunks, counts) = (Arc::clone(&chunks), counts.clone());
+            thread::spawn(move || take(&chunks, &counts))
         })
         .collect();
     let (taken, ends): (Vec<_>, Vec<_>) =
@@ -100,18 +124,18 @@ fn run(count: u64, depth: usize, end: End) -> Vec<Option<Result<(), u64>>> {
 
 #[test]
 fn every_chunk_once() {
-    for depth in 0..=2 {
+    for (depth, reach) in [(0, 0), (1, 0), (2, 0), (0, 1), (2, 2), (1, CHUNKS)] {
         check(10_000, move || {
-            assert!(run(CHUNKS, depth, End::Normal).iter().all(|end| *end == Some(Ok(()))));
+            assert!(run(CHUNKS, depth, reach, End::Normal).iter().all(|end| *end == Some(Ok(()))));
         });
     }
 }
 
 #[test]
 fn one_thread_gets_the_error_and_the_others_end() {
-    for count in [0, 1, 4] {
+    for (count, reach) in [(0, 0), (1, 0), (4, 0), (0, 2), (1, 2), (4, 2)] {
         check(6000, move || {
-            let mut ends = run(count, 2, End::Error);
+            let mut ends = run(count, 2, reach, End::Error);
             ends.sort();
             assert_eq!(ends, [Some(Ok(())), Some(Ok(())), Some(Err(count))]);
         });
@@ -120,9 +144,9 @@ fn one_thread_gets_the_error_and_the_others_end() {
 
 #[test]
 fn a_panic_of_the_planner_ends_the_other_threads() {
-    for count in [0, 1, 4] {
+    for (count, reach) in [(0, 0), (1, 0), (4, 0), (0, 2), (1, 2), (4, 2)] {
         check(6000, move || {
-            let mut ends = run(count, 2, End::Panic);
+            let mut ends = run(count, 2, reach, End::Panic);
             ends.sort();
             assert_eq!(ends, [None, Some(Ok(())), Some(Ok(()))]);
         });

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use super::digest::Digest;
+use crate::storage::ahead::Ahead;
 use crate::storage::{DigestMismatch, ReadMethod, Storage};
 use crate::{Extent, Lent};
 
@@ -87,10 +88,12 @@ impl Hashed {
         let mut hasher = digest.hasher();
         let mut buf = vec![0; PIECE];
         let (mut offset, size) = (0, storage.size());
+        let mut ahead = Ahead::default();
         while offset < size {
             if self.is_abandoned.load(Relaxed) {
                 return Some(Failure::Unreadable("was closed while it was read".into()));
             }
+            ahead.announce(storage, offset, size);
             let length = (size - offset).min(PIECE as u64) as usize;
             if let Err(error) = storage.read_exact_at(&mut buf[..length], offset) {
                 let reason = format!("blob {digest} cannot be read at offset {offset}: {error}");
@@ -151,6 +154,14 @@ impl Storage for Checked {
 
     fn queue_depth(&self) -> usize {
         self.content.queue_depth()
+    }
+
+    fn will_need(&self, offset: u64, length: u64) {
+        self.content.will_need(offset, length);
+    }
+
+    fn read_ahead(&self) -> u64 {
+        self.content.read_ahead()
     }
 
     fn stored(&self) -> Option<u64> {

@@ -357,6 +357,14 @@ impl Storage for Connected {
     fn queue_depth(&self) -> usize {
         self.nbd.queue_depth()
     }
+
+    fn will_need(&self, offset: u64, length: u64) {
+        self.nbd.will_need(offset, length);
+    }
+
+    fn read_ahead(&self) -> u64 {
+        self.nbd.read_ahead()
+    }
 }
 
 /// A server process, with the names that its messages use.

@@ -20,7 +20,7 @@ mod replay;
 mod units;
 
 #[cfg(test)]
-mod builder;
+pub(crate) mod builder;
 #[cfg(test)]
 mod tests;
 

@@ -172,6 +172,22 @@ impl Storage for Replayed {
     fn queue_depth(&self) -> usize {
         self.file.queue_depth()
     }
+
+    /// Announces what is read from the same place, and not the sectors of the log.
+    fn will_need(&self, mut offset: u64, length: u64) {
+        let end = offset.saturating_add(length).min(self.size());
+        while offset < end {
+            let (is_changed, length) = self.changes.run(offset, end - offset);
+            if !is_changed {
+                self.file.will_need(offset, length);
+            }
+            offset += length;
+        }
+    }
+
+    fn read_ahead(&self) -> u64 {
+        self.file.read_ahead()
+    }
 }
 
 fn to_io(error: Error) -> io::Error {

@@ -10,7 +10,7 @@ mod se_sparse;
 mod sparse;
 
 #[cfg(test)]
-mod builder;
+pub(crate) mod builder;
 #[cfg(test)]
 mod tests;
 
@@ -220,6 +220,13 @@ impl Layer for Vmdk {
         let extent = self.extent(offset);
         match &extent.content {
             Content::Sparse(sparse) => sparse.place(stored, offset - extent.start),
+            Content::Flat(_) | Content::Zero => None,
+        }
+    }
+
+    fn encoded(&self, _stored: Stored, offset: u64) -> Option<(&HostFile, u64)> {
+        match &self.extent(offset).content {
+            Content::Sparse(sparse) => Some(sparse.encoded()),
             Content::Flat(_) | Content::Zero => None,
         }
     }

@@ -361,6 +361,12 @@ impl Sparse {
         self.caches.decompress(cluster, buf, (guest - start) as usize)
     }
 
+    /// Returns the file of compressed grains, and the length of one that did not become shorter. The entry of a grain does not
+    /// have its length, and larger ones are rare.
+    pub fn encoded(&self) -> (&HostFile, u64) {
+        (&self.file, MARKER + self.grain + SECTOR)
+    }
+
     /// Returns the place of a byte in a compressed grain.
     pub fn place(&self, stored: Stored, guest: u64) -> Option<Place> {
         let Stored { offset, length } = stored;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::header::Header;
-use crate::caches::LayerCaches;
+use crate::caches::{LayerCaches, TablePart};
 use crate::error::Result;
 use crate::formats::block_table::{BlockTable, Run};
 use crate::formats::fields::Entry;
@@ -35,10 +35,16 @@ impl Sparse {
 
     /// Returns whether the sector of byte `within` of the block at `start` is stored, and for how many of
     /// `length` bytes that is so.
-    fn stored(&self, start: u64, within: u64, length: u64) -> Result<(bool, u64)> {
+    fn stored(
+        &self,
+        start: u64,
+        within: u64,
+        length: u64,
+        miss: impl FnOnce(),
+    ) -> Result<(bool, u64)> {
         let table = Table { offset: start, length: self.header.bitmap, entry: Entry::Be64 };
         let sector = within / SECTOR;
-        let (words, first) = self.caches.table_entry(&self.file, table, sector / 64)?;
+        let (words, first) = self.caches.table_entry_or(&self.file, table, sector / 64, miss)?;
         let mut bit = (sector % 64) as u32;
         let is_stored = words[first] << bit >> 63 == 1;
         let wanted = (within % SECTOR + length).div_ceil(SECTOR);
@@ -54,6 +60,23 @@ impl Sparse {
         }
         Ok((is_stored, length.min(sectors * SECTOR - within % SECTOR)))
     }
+
+    /// Announces the bitmaps of the blocks behind the one with the guest byte at `guest`.
+    fn announce_bitmaps(&self, guest: u64, limit: u64) {
+        let BlockTable { table, block } = self.blocks;
+        let length = self.header.bitmap.min(self.caches.window());
+        // The bitmap is reached by way of this entry, so that its window is in memory.
+        let number = guest / block;
+        let Ok((window, first)) = self.caches.table_entry(&self.file, table, number) else {
+            return;
+        };
+        let blocks = (number..).zip(&window[first..]).skip(1);
+        let parts = blocks.filter_map(|(number, entry)| {
+            let offset = Header::locate(*entry)?;
+            Some(TablePart { guest: number.saturating_mul(block), span: block, offset, length })
+        });
+        self.caches.announce_tables(&self.file, guest, limit, parts);
+    }
 }
 
 impl Layer for Sparse {
@@ -62,7 +85,8 @@ impl Layer for Sparse {
     }
 
     fn map(&self, range: GuestRange, _purpose: Purpose) -> Result<Mapping<'_>> {
-        let within = range.offset % self.blocks.block;
+        let (guest, wanted) = (range.offset, range.limit);
+        let within = guest % self.blocks.block;
         let limit = range.limit.min(self.blocks.block - within);
         let range = GuestRange { limit, ..range };
         let Run { host, length } =
@@ -72,7 +96,13 @@ impl Layer for Sparse {
         };
         let start = host - within;
         self.header.check_block(&self.file, start)?;
-        let (is_stored, length) = self.stored(start, within, length)?;
+        let is_far = self.file.read_ahead() > 0;
+        let miss = || {
+            if is_far {
+                self.announce_bitmaps(guest, wanted)
+            }
+        };
+        let (is_stored, length) = self.stored(start, within, length, miss)?;
         let offset = host + self.header.bitmap;
         let kind = if is_stored {
             MappingKind::Host { file: &self.file, offset }

@@ -119,6 +119,9 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    // One range in a list of ranges.
+    #![allow(clippy::single_range_in_vec_init)]
+
     use super::*;
 
     const SHAPE: Shape = Shape { most: 100, gap: 10, short: true };

@@ -320,12 +320,17 @@ fn a_drip_ends() {
 #[test]
 fn too_many_bytes_are_cut_or_refused() {
     let content = content(SIZE);
-    // Behind the stated length: the next answer on this connection would be wrong.
+    // Behind the stated length. If they arrive with the next request they are its answer, which is refused then.
     let (_server, object) = after_opening(&content, "", |request, answer, content| {
         answer.serve(request, content, "");
         answer.raw("HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-1/2\r\n\r\nxx");
     });
-    check_all(&object, &content);
+    object.will_need(MIB as u64, MIB as u64);
+    for start in (0..SIZE).step_by(MIB / 2) {
+        if let Ok(bytes) = read(&object, start..start + MIB / 2) {
+            assert!(bytes == content[start..start + MIB / 2]);
+        }
+    }
     // In chunks, which state no length.
     let (_server, object) = after_opening(&content, "", |request, answer, content| {
         let range = request.range(SIZE);

@@ -35,6 +35,8 @@ pub(crate) struct Client {
 }
 
 struct Shared {
+    /// The process whose connections these are.
+    process: u32,
     tls_ca: Option<PathBuf>,
     proxies: Matcher,
     pool: pool::Pool,
@@ -70,9 +72,13 @@ impl Client {
         let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|client| client.strong_count() > 0);
         let known = clients.iter().filter_map(Weak::upgrade);
-        let same = known.into_iter().find(|shared| shared.tls_ca == options.tls_ca);
+        let process = std::process::id();
+        let is_same =
+            |shared: &Arc<Shared>| shared.process == process && shared.tls_ca == options.tls_ca;
+        let same = known.into_iter().find(is_same);
         let shared = same.unwrap_or_else(|| {
             let shared = Arc::new(Shared {
+                process,
                 tls_ca: options.tls_ca.clone(),
                 proxies: Matcher::from_env(),
                 pool: pool::Pool::default(),

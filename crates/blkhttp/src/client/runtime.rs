@@ -6,14 +6,16 @@ use std::thread;
 
 use tokio::runtime::{Builder, Handle};
 
-/// Returns the handle of the thread, which the first call starts. It lives as long as the process.
+/// Returns the handle of the thread, which the first call starts. It lives as long as the process. A child that was forked has none of
+/// its parent's threads, and starts its own.
 ///
 /// One thread is enough: it copies bytes that the kernel or TLS hands out, and the threads that read do the rest. Names of hosts are
 /// looked up on threads of their own, which end when they are idle.
 pub(super) fn handle() -> io::Result<Handle> {
-    static HANDLE: Mutex<Option<Handle>> = Mutex::new(None);
+    static HANDLE: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
+    let process = std::process::id();
     let mut started = HANDLE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(handle) = &*started {
+    if let Some((_, handle)) = started.as_ref().filter(|(starter, _)| *starter == process) {
         return Ok(handle.clone());
     }
     let runtime =
@@ -22,7 +24,7 @@ pub(super) fn handle() -> io::Result<Handle> {
     thread::Builder::new()
         .name(NAME.to_owned())
         .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
-    *started = Some(handle.clone());
+    *started = Some((process, handle.clone()));
     Ok(handle)
 }
 

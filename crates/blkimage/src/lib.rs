@@ -128,7 +128,7 @@ pub use source::{Announcer, Source, longest_extent};
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::{export::NbdExport, options::NbdOptions};
-pub use storage::{Memory, ReadMethod, Storage};
+pub use storage::{Memory, ReadMethod, ServedObject, Storage};
 pub use unknown_name::UnknownName;
 pub use warnings::Warning;
 

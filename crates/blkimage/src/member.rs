@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::options::VpcSize;
 use crate::probe::Format;
-use crate::storage::{HostFile, ReadMethod};
+use crate::storage::{HostFile, ReadMethod, ServedObject};
 
 /// One image of a chain: the image that was opened, or a backing file.
 #[derive(Clone)]
@@ -75,6 +75,11 @@ impl<'a> MemberFile<'a> {
     /// Bytes that the file takes on its file system, `None` if unknown.
     pub fn stored(self) -> Option<u64> {
         self.0.stored()
+    }
+
+    /// Returns what is known of the object on an HTTP or S3 server that it is. `None` for any other file.
+    pub fn object(self) -> Option<ServedObject> {
+        self.0.object()
     }
 
     /// Returns the method of reading it.

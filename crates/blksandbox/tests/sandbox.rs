@@ -269,6 +269,57 @@ fn only_the_servers_of_uris_are_connected_to() {
 }
 
 #[test]
+fn a_url_opens_ports_and_no_libraries() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, other) = (server.local_addr().unwrap(), other.local_addr().unwrap());
+    let world = World::new();
+    let files = format!("?tls-psk-file={}", world.path("outside").display());
+    let url = format!("http://127.0.0.1:{}/disk.qcow2{files}", address.port());
+    restricted(
+        Follow::Beneath,
+        |sandbox| sandbox.allow_image(Path::new(&url)),
+        |in_force| {
+            for port in [53, 80, 443, address.port()] {
+                assert!(in_force.ports.contains(&port), "{port} {in_force:?}");
+            }
+            TcpStream::connect(address).unwrap();
+            // Landlock restricts no sockets in kernels before 6.7.
+            assert_eq!(denied(TcpStream::connect(other)), abi(in_force) >= 4);
+            File::open("/etc/nsswitch.conf").unwrap();
+            std::fs::read_dir("/etc/ssl/certs").unwrap();
+            for path in ["/etc/passwd", "/usr/bin/env", "/etc/ld.so.cache"] {
+                assert!(denied(File::open(path)), "{path}");
+            }
+            assert!(denied(File::open(world.path("outside"))));
+        },
+    );
+}
+
+#[test]
+fn only_a_bucket_opens_the_keys_for_it() {
+    let world = World::new();
+    let authorities = world.path("outside");
+    for (url, allowed) in [("https://host/disk", false), ("s3://bucket/disk", true)] {
+        thread::scope(|scope| {
+            let restricted = || {
+                let mut open = BlkimageOptions::new();
+                open.http.tls_ca = Some(authorities.clone());
+                open.http.s3.endpoint = Some("https://minio.example:9000".to_owned());
+                let mut sandbox = Sandbox::for_images(&open);
+                sandbox.allow_name(OsStr::new(url));
+                let in_force = sandbox.enforce();
+                assert!(in_force.landlock.is_restricted(), "{in_force:?}");
+                assert_eq!(in_force.ports.contains(&9000), allowed, "{url} {in_force:?}");
+                File::open(&authorities).unwrap();
+                assert!(denied(File::open(world.path("inside/image"))));
+            };
+            scope.spawn(restricted).join().unwrap();
+        });
+    }
+}
+
+#[test]
 fn keys_named_by_a_uri_are_readable() {
     let world = World::new();
     let (file, folder) = (world.path("outside"), world.path("inside/sub"));
@@ -369,6 +420,7 @@ fn sockets_are_those_of_the_uris() {
         ("nbd+unix:///?socket=/s", &["unix"]),
         ("nbd+vsock://2", &["unix", "vsock"]),
         ("nbd://host", &["unix", "udp", "tcp", "route"]),
+        ("https://host/disk", &["unix", "udp", "tcp", "route"]),
     ] {
         let tried = tried(|sandbox| sandbox.allow_uri(uri.as_bytes()));
         for name in NETWORK {

@@ -18,7 +18,7 @@ use super::input::damaged;
 use super::unit::{MAX_LENGTH, UNIT_COST, Unit};
 use super::xz;
 use crate::compression::Compression;
-use crate::storage::{ReadMethod, Storage};
+use crate::storage::{ReadMethod, ServedObject, Storage};
 use crate::{Extent, ExtentKind};
 
 /// The decompressed bytes of a file.
@@ -573,6 +573,10 @@ impl Storage for Content {
 
     fn read_method(&self) -> ReadMethod {
         ReadMethod::Decompressed(self.compression)
+    }
+
+    fn object(&self) -> Option<ServedObject> {
+        self.storage.object()
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod nbd;
 pub(crate) mod part;
 mod read_method;
 pub(crate) mod remote;
+mod served_object;
 #[cfg(feature = "http")]
 pub(crate) mod web;
 
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use self::read_method::ReadMethod;
+pub use self::served_object::ServedObject;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hint::Hint;
@@ -166,6 +168,11 @@ pub trait Storage: Send + Sync {
     fn read_method(&self) -> ReadMethod {
         ReadMethod::Other
     }
+
+    /// Returns what is known of the object on an HTTP or S3 server that holds the content. `None` for any other storage.
+    fn object(&self) -> Option<ServedObject> {
+        None
+    }
 }
 
 impl<S: Storage + ?Sized> Storage for Arc<S> {
@@ -243,6 +250,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn read_method(&self) -> ReadMethod {
         (**self).read_method()
+    }
+
+    fn object(&self) -> Option<ServedObject> {
+        (**self).object()
     }
 }
 
@@ -347,6 +358,10 @@ impl HostFile {
 
     pub fn read_method(&self) -> ReadMethod {
         self.storage.read_method()
+    }
+
+    pub fn object(&self) -> Option<ServedObject> {
+        self.storage.object()
     }
 
     /// Fills all of `buf`, or fails.

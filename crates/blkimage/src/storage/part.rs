@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{ReadMethod, Storage};
+use super::{ReadMethod, ServedObject, Storage};
 use crate::{Extent, Lent};
 
 /// A part of a storage as a storage of its own.
@@ -88,5 +88,9 @@ impl Storage for Part {
 
     fn read_method(&self) -> ReadMethod {
         self.storage.read_method()
+    }
+
+    fn object(&self) -> Option<ServedObject> {
+        self.storage.object()
     }
 }

@@ -4,12 +4,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blkhttp::{Object, Url};
+use blkhttp::{Object, Url, Validator};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::options::OpenOptions;
-use crate::storage::{self, ReadMethod, Storage};
+use crate::storage::{self, ReadMethod, ServedObject, Storage};
 
 /// An object on a server.
 pub(crate) struct Web {
@@ -98,6 +98,23 @@ impl Storage for Web {
 
     fn read_method(&self) -> ReadMethod {
         ReadMethod::Http
+    }
+
+    fn object(&self) -> Option<ServedObject> {
+        let taken = self.object.statistics();
+        Some(ServedObject {
+            url: self.object.url().to_string(),
+            validator: match self.object.validator() {
+                Validator::ETag(tag) => format!("ETag {}", excerpt(tag.as_bytes())),
+                Validator::LastModified(time) => {
+                    format!("Last-Modified {}", excerpt(time.as_bytes()))
+                }
+                _ => "length".to_owned(),
+            },
+            requests: taken.requests,
+            retries: taken.retries,
+            bytes: taken.bytes,
+        })
     }
 }
 

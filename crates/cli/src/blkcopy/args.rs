@@ -31,7 +31,7 @@ use crate::values::{Count, Named, parse_block_size, parse_seconds};
     after_help = AFTER_HELP
 )]
 pub struct Args {
-    /// Image in any format, device, NBD URI, or - for standard input
+    /// Image in any format, device, URL, NBD URI, or - for standard input
     #[arg(value_name = "SOURCE", value_hint = ValueHint::FilePath, hide = true)]
     pub source: OsString,
 

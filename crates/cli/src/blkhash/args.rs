@@ -103,7 +103,7 @@ pub struct Algorithms {
 /// `blkhash info`
 #[derive(Debug, clap::Args)]
 pub struct Info {
-    /// Images, devices or NBD URIs
+    /// Images, devices, URLs or NBD URIs
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required = true)]
     pub names: Vec<OsString>,
 
@@ -118,7 +118,7 @@ pub struct Info {
 /// `blkhash check`
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// Images, devices or NBD URIs
+    /// Images, devices, URLs or NBD URIs
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required = true)]
     pub names: Vec<OsString>,
 
@@ -152,7 +152,7 @@ pub struct Check {
 /// `blkhash owners`
 #[derive(Debug, clap::Args)]
 pub struct Owners {
-    /// Image, device or NBD URI
+    /// Image, device, URL or NBD URI
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: OsString,
 

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 
 use blkimage::partition::{self, Details, Label, Partition, TableError};
 use blkimage::{Image, Member, MemberFile, OpenOptions, Snapshot};
@@ -112,6 +113,12 @@ fn text(
                 _ => "data",
             };
             line(label, file_text(file, (depth > 0).then_some(member)));
+            if let Some(object) = file.object() {
+                if Path::new(&object.url) != file.name() {
+                    line("", format!("at {}", shown(object.url.as_ref())));
+                }
+                line("", format!("{}, changes told by {}", Bytes(file.size()), object.validator));
+            }
         }
     }
     if let Some(snapshots) = snapshots {
@@ -132,8 +139,9 @@ fn text(
 
 fn file_text(file: MemberFile<'_>, member: Option<&Member>) -> String {
     let format = member.map_or(String::new(), |member| format!("{}, ", member.format()));
-    let stored =
-        file.stored().map_or(String::new(), |stored| format!("{} stored, ", Bytes(stored)));
+    // All of an object is stored.
+    let stored = file.stored().filter(|_| file.object().is_none());
+    let stored = stored.map_or(String::new(), |stored| format!("{} stored, ", Bytes(stored)));
     format!("{format}{stored}{}", shown(file.name().as_os_str()))
 }
 

@@ -317,6 +317,7 @@ impl Job<'_> {
         let (digests, map_problem) = digests?;
         if let Some(about) = &mut about {
             about::finish(about, parameters, tuning, self.name);
+            about::print_requests(&image, self.name);
         }
         let has_value = |digest: &Digest| {
             self.meaning.sought.iter().any(|value| value.digest == digest.as_bytes())

@@ -51,6 +51,23 @@ pub fn print(about: &About, image: &Image, name: &OsStr) {
     messages::remark_of(name.as_bytes(), &run);
 }
 
+/// Prints a line for each object on a server, with what reading it took.
+pub fn print_requests(image: &Image, name: &OsStr) {
+    for file in image.chain().iter().flat_map(Member::files) {
+        let Some(object) = file.object() else { continue };
+        let plural = if object.requests == 1 { "" } else { "s" };
+        let text = format!(
+            "{}: {} request{plural}, {} of them again, {} received; changes told by {}",
+            quote::name(object.url.as_bytes()),
+            object.requests,
+            object.retries,
+            Bytes(object.bytes),
+            object.validator
+        );
+        messages::remark_of(name.as_bytes(), &text);
+    }
+}
+
 /// Adds what this process has measured of the implementations, and prints a line for each algorithm that was measured.
 pub fn finish(about: &mut About, parameters: &[Parameters], tuning: &Tuning, name: &OsStr) {
     let mut algorithms: Vec<Algorithm> = Vec::new();
@@ -125,7 +142,7 @@ fn describe(image: &Member, own_name: &OsStr) -> String {
             let _ = write!(text, "{}: ", quote::name(file.name().as_os_str().as_bytes()));
         }
         let _ = write!(text, "file of {}", Bytes(file.size()));
-        if let Some(stored) = file.stored().filter(|_| file.read_method() != ReadMethod::Http) {
+        if let Some(stored) = file.stored().filter(|_| file.object().is_none()) {
             let _ = write!(text, ", {} stored", Bytes(stored));
         }
         let _ = write!(text, ", read {}", file.read_method());

@@ -46,6 +46,20 @@ record! {
         pub stored: Option<u64>,
         /// how it is read
         pub read: &'static str,
+        /// the object on an HTTP or S3 server that it is
+        #[absent("for any other file")]
+        pub object: Option<ChainObject>,
+    }
+}
+
+record! {
+    /// An object on a server.
+    #[derive(Clone, Debug)]
+    pub struct ChainObject as "Objects on servers" {
+        /// URL that led to it, after redirects, without secrets
+        pub url: String,
+        /// what tells that it did not change: `ETag` or `Last-Modified` with its value, or `length`
+        pub validator: String,
     }
 }
 
@@ -69,6 +83,7 @@ impl ChainImage {
             size: file.size(),
             stored: file.stored(),
             read: file.read_method().name(),
+            object: file.object().map(|it| ChainObject { url: it.url, validator: it.validator }),
         });
         Self {
             format: image.format().name(),

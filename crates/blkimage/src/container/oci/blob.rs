@@ -10,7 +10,7 @@ use std::thread;
 
 use super::digest::Digest;
 use crate::storage::ahead::Ahead;
-use crate::storage::{DigestMismatch, ReadMethod, Storage};
+use crate::storage::{DigestMismatch, ReadMethod, ServedObject, Storage};
 use crate::{Extent, Lent};
 
 /// Bytes whose digest is stated.
@@ -170,6 +170,10 @@ impl Storage for Checked {
 
     fn read_method(&self) -> ReadMethod {
         self.content.read_method()
+    }
+
+    fn object(&self) -> Option<ServedObject> {
+        self.content.object()
     }
 }
 

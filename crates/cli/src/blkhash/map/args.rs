@@ -116,7 +116,7 @@ pub enum Command {
 /// `blkhash map create`
 #[derive(Debug, clap::Args)]
 pub struct Create {
-    /// Image, device or NBD URI
+    /// Image, device, URL or NBD URI
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: OsString,
 
@@ -265,7 +265,7 @@ pub struct Verify {
     #[arg(value_name = "MAP", value_hint = ValueHint::FilePath)]
     pub map: OsString,
 
-    /// Image, device or NBD URI
+    /// Image, device, URL or NBD URI
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: OsString,
 
@@ -390,7 +390,7 @@ pub struct Update {
     #[arg(value_name = "MAP", value_hint = ValueHint::FilePath)]
     pub map: OsString,
 
-    /// Image, device or NBD URI
+    /// Image, device, URL or NBD URI
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: OsString,
 
@@ -457,7 +457,7 @@ pub struct Audit {
 /// `blkhash map changes`
 #[derive(Debug, clap::Args)]
 pub struct Changes {
-    /// Image, device or NBD URI
+    /// Image, device, URL or NBD URI
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: OsString,
 

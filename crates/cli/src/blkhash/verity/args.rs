@@ -43,7 +43,7 @@ pub enum Command {
 /// `blkhash verity digest`
 #[derive(Debug, clap::Args)]
 pub struct DigestArgs {
-    /// Images, devices or NBD URIs
+    /// Images, devices, URLs or NBD URIs
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required = true)]
     pub names: Vec<OsString>,
 
@@ -96,7 +96,7 @@ pub struct FsTree {
 /// `blkhash verity format`
 #[derive(Debug, clap::Args)]
 pub struct Format {
-    /// Image, device or NBD URI with the data
+    /// Image, device, URL or NBD URI with the data
     #[arg(value_name = "DATA", value_hint = ValueHint::FilePath)]
     pub data: OsString,
 
@@ -161,7 +161,7 @@ pub struct DmTree {
 /// `blkhash verity verify`
 #[derive(Debug, clap::Args)]
 pub struct Verify {
-    /// Image, device or NBD URI with the data
+    /// Image, device, URL or NBD URI with the data
     #[arg(value_name = "DATA", value_hint = ValueHint::FilePath)]
     pub data: OsString,
 

@@ -133,6 +133,7 @@ test-aarch64 test-s390x: test-%:
 check-rest: ## Lints of other features, and of the documentation
 	$(CARGO) clippy -p blkimage --no-default-features --all-targets -- -D warnings
 	$(CARGO) clippy -p blkimage --no-default-features --features nbd --all-targets -- -D warnings
+	$(CARGO) clippy -p blkimage --no-default-features --features http --all-targets -- -D warnings
 	$(CARGO) clippy -p blksum --no-default-features --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib
 

@@ -9,6 +9,7 @@ use blkhttp::{Object, Url, Validator};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::options::OpenOptions;
+use crate::storage::ahead::Ahead;
 use crate::storage::{self, ReadMethod, ServedObject, Storage};
 
 /// An object on a server.
@@ -100,6 +101,14 @@ impl Storage for Web {
         ReadMethod::Http
     }
 
+    fn will_need(&self, offset: u64, length: u64) {
+        self.object.will_need(offset, length);
+    }
+
+    fn read_ahead(&self) -> u64 {
+        self.object.read_ahead()
+    }
+
     fn object(&self) -> Option<ServedObject> {
         let taken = self.object.statistics();
         Some(ServedObject {
@@ -122,26 +131,12 @@ impl Storage for Web {
 pub(crate) struct Forward {
     object: Arc<Web>,
     offset: u64,
-    /// End of the bytes that were announced.
-    announced: u64,
+    ahead: Ahead,
 }
 
 impl Forward {
     pub fn new(object: Arc<Web>) -> Self {
-        Self { object, offset: 0, announced: 0 }
-    }
-
-    /// Announces the bytes that are read next.
-    fn announce(&mut self) {
-        let object = &self.object.object;
-        let Some(size) = object.size().filter(|_| object.has_ranges()) else { return };
-        let end = self.offset.saturating_add(object.read_ahead()).min(size);
-        let start = self.announced.max(self.offset);
-        // Few calls, for many bytes each.
-        if end > start && (end - start >= ANNOUNCED || end == size) {
-            object.will_need(start, end - start);
-            self.announced = end;
-        }
+        Self { object, offset: 0, ahead: Ahead::default() }
     }
 }
 
@@ -151,7 +146,9 @@ impl Read for Forward {
         if buf.is_empty() {
             return Ok(0);
         }
-        self.announce();
+        if self.object.has_ranges() {
+            self.ahead.announce(&*self.object, self.offset, self.object.size());
+        }
         let failed = |error| io::Error::other(self.object.read_error(error, self.offset));
         let count = self.object.object.read_at(buf, self.offset).map_err(failed)?;
         let has_size = self.object.object.size().is_none_or(|size| self.offset == size);
@@ -205,6 +202,3 @@ fn kind_of(error: &blkhttp::Error) -> ErrorKind {
         _ => ErrorKind::Connect,
     }
 }
-
-/// Smallest number of bytes of one announcement.
-const ANNOUNCED: u64 = 1 << 20;

@@ -30,8 +30,7 @@ impl Sandbox {
         if let Some(folder) = &open.nbd.tls_certificates {
             sandbox.allow_listing(folder);
         }
-        sandbox.tls_ca.clone_from(&open.http.tls_ca);
-        sandbox.s3_endpoint.clone_from(&open.http.s3.endpoint);
+        sandbox.http.clone_from(&open.http);
         if let Some(program) = &open.nbd_server {
             sandbox.allow_program_of(program);
         }

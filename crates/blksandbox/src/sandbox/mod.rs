@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use blkconfine::Families;
 use blkconfine::files::{self, list, open};
+use blkhttp::HttpOptions;
 use blkimage::{Follow, Location, Transport, Uri, container_of, is_container};
 use landlock::{
     AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RulesetCreated,
@@ -39,10 +40,8 @@ pub struct Sandbox {
     /// Whether URIs may name files with keys.
     uris_name_files: bool,
     families: Families,
-    /// The file of authorities that servers of URLs are trusted by.
-    tls_ca: Option<PathBuf>,
-    /// The server of buckets.
-    s3_endpoint: Option<String>,
+    /// Options for objects at URLs.
+    http: HttpOptions,
     /// Whether URIs name sockets that may belong to other users.
     connects_to_others: bool,
     tells_uses: bool,
@@ -66,8 +65,7 @@ impl Sandbox {
             programs_by_format: false,
             uris_name_files: true,
             families: Families::default(),
-            tls_ca: None,
-            s3_endpoint: None,
+            http: HttpOptions::default(),
             connects_to_others: false,
             tells_uses: false,
             shown: Shown::default(),

@@ -2,9 +2,10 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use blkconfine::files::list;
+use blkhttp::{HttpOptions, s3_files, s3_ports};
 use blkimage::Uri;
 
 use super::{RESOLVER, Sandbox};
@@ -14,7 +15,6 @@ impl Sandbox {
     /// names and to authenticate servers. With a bucket, allows reading the files with keys as well. No library is loaded.
     pub(super) fn allow_url(&mut self, url: Uri<'_>) {
         self.families.internet = true;
-        let (endpoint, tls_ca) = (self.s3_endpoint.clone(), self.tls_ca.clone());
         let ports = [url.port(), Some(HTTP), Some(HTTPS), Some(DNS)];
         let proxies = PROXIES.iter().filter_map(|name| env::var(name).ok());
         let proxies: Vec<u16> = proxies.filter_map(|proxy| port_of(&proxy)).collect();
@@ -27,23 +27,16 @@ impl Sandbox {
         for name in AUTHORITIES_FROM {
             self.allow_quietly_from(name);
         }
+        let HttpOptions { tls_ca, s3, .. } = self.http.clone();
         if let Some(path) = tls_ca {
             self.allow_quietly_at(&path);
         }
-        if !url.is_bucket() {
-            return;
-        }
-        let servers = ENDPOINTS.iter().filter_map(|name| env::var(name).ok()).chain(endpoint);
-        let ports: Vec<u16> = servers.filter_map(|server| port_of(&server)).collect();
-        for port in ports {
-            self.allow_connecting(port);
-        }
-        for name in KEYS_FROM {
-            self.allow_quietly_from(name);
-        }
-        if let Some(home) = env::var_os("HOME").filter(|home| !home.is_empty()) {
-            for file in KEYS {
-                self.allow_quietly_at(&Path::new(&home).join(file));
+        if url.is_bucket() {
+            for port in s3_ports(&s3) {
+                self.allow_connecting(port);
+            }
+            for path in s3_files(&s3) {
+                self.allow_quietly_at(&path);
             }
         }
     }
@@ -83,15 +76,6 @@ const DNS: u16 = 53;
 const PROXIES: [&str; 6] =
     ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
 
-/// Variables that name servers of buckets and of keys for them.
-const ENDPOINTS: [&str; 5] = [
-    "AWS_ENDPOINT_URL",
-    "AWS_ENDPOINT_URL_S3",
-    "AWS_ENDPOINT_URL_STS",
-    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-];
-
 /// Certificates of authorities. Some of the folders have links to others.
 const AUTHORITIES: [&str; 12] = [
     "/etc/ssl/certs",
@@ -109,18 +93,7 @@ const AUTHORITIES: [&str; 12] = [
 ];
 
 /// Variables that name files or folders of certificates of authorities.
-const AUTHORITIES_FROM: [&str; 3] = ["SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE"];
-
-/// Files with keys in the home of the user.
-const KEYS: [&str; 2] = [".aws/config", ".aws/credentials"];
-
-/// Variables that name files with keys.
-const KEYS_FROM: [&str; 4] = [
-    "AWS_CONFIG_FILE",
-    "AWS_SHARED_CREDENTIALS_FILE",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-];
+const AUTHORITIES_FROM: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 #[cfg(test)]
 mod tests {

@@ -86,8 +86,8 @@ impl CheckFiles {
 
     /// Returns the part of each file that is held.
     pub fn contents(&self) -> impl Iterator<Item = Held<'_>> {
-        let held = |file: &'_ CheckFile| Held { content: &file.held, base: file.base.as_deref() };
-        self.held.iter().flatten().map(held)
+        let files = self.held.iter().flatten();
+        files.map(|file| Held { content: &file.held, base: file.base.as_deref() })
     }
 
     /// Returns the names of the containers and of the files on servers that are read later.

@@ -41,7 +41,9 @@ pub fn missing_destination(name: &OsStr) -> Option<String> {
         "file" => return missing(name),
         "s3" => "blkcopy SOURCE - | aws s3 cp - URL copies to it".into(),
         "gs" => "blkcopy SOURCE - | gcloud storage cp - URL copies to it".into(),
-        "http" | "https" => "blkcopy SOURCE - | curl -T - URL uploads to it".into(),
+        "http" | "https" => {
+            "curl --upload-file FILE URL uploads a copy, where the server allows it".into()
+        }
         _ => format!("URIs that are written to are those of NBD servers, such as {URI}"),
     })
 }

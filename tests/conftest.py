@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reference"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 TESTS = pathlib.Path(__file__).resolve().parent
-os.environ["PATH"] = f"{TESTS}/bin:{os.environ['PATH']}:/usr/sbin:/sbin"
+os.environ["PATH"] = f"{TESTS}/bin:{os.environ['PATH']}:/usr/sbin:/sbin:{ROOT}/.servers/usr/bin:{ROOT}/.servers/usr/sbin"
 os.environ["LC_ALL"] = "C"
 # What a user has set for terminals of his own.
 os.environ["TERM"] = "xterm"

@@ -24,16 +24,15 @@ class Closed(Exception):
 class RogueWebServer:
     """Serves `content` on a port of localhost, misbehaving in the way named `way`.
 
-    A way that begins with `late-` is honest for the first request, and one with `good-` is allowed. `other` is a later version
-    of the content. `requests` are the answered requests, by their method, target, header fields and range, and `misbehaved`
+    A way that begins with `late-` is honest for the first request, and one with `good-` is allowed. `way` may also be a function
+    that returns that of each request by its number, from 1 on. `other` is a later version of the content. `requests` are the answered requests, by their method, target, header fields and range, and `misbehaved`
     counts the answers that were not honest.
     """
 
     def __init__(self, content, way, other=b""):
         self.content = content
         self.other = other
-        self.is_late = way.startswith("late-")
-        self.way = way.removeprefix("late-")
+        self.way_of = way if callable(way) else functools.partial(self.same_way, way)
         self.is_over = threading.Event()
         self.lock = threading.Lock()
         self.connections = []
@@ -45,6 +44,10 @@ class RogueWebServer:
 
     def url(self, target="/disk.img", host="127.0.0.1"):
         return f"http://{host}:{self.port}{target}"
+
+    @staticmethod
+    def same_way(way, number):
+        return "honest" if number == 1 and way.startswith("late-") else way.removeprefix("late-")
 
     def close(self):
         self.is_over.set()
@@ -100,13 +103,12 @@ class Session:
             self.server.requests.append((method, target, fields, (first, end)))
             self.number = len(self.server.requests)
         self.target, self.fields, self.is_ranged = target, fields, match is not None
-        way = getattr(self, self.server.way.replace("-", "_"), None)
+        name = self.server.way_of(self.number)
+        way = getattr(self, name.replace("-", "_"), None)
         if way is None:
-            kind, _, value = self.server.way.partition("-")
+            kind, _, value = name.partition("-")
             way = functools.partial(getattr(self, f"any_{kind}"), value)
-        if self.server.is_late and self.number == 1:
-            way = self.honest
-        elif way != self.honest:
+        if name != "honest":
             with self.server.lock:
                 self.server.misbehaved += 1
         way(first, end)

@@ -332,6 +332,11 @@ bench-capi: capi ## Measure libblkhash against its kernels
 bench-btrfs: build ## Measure blkhash btrfs verify beside btrfs check, as root
 	scripts/bench-btrfs $(TARGET_DIR)/release/blkhash
 
+.PHONY: bench-web
+bench-web: build ## Measure blksum on URLs beside curl and others, over wires with delays and losses, as root
+	scripts/install-bench-deps
+	scripts/bench-web $(TARGET_DIR)/release/blksum $(BENCH_ARGS)
+
 # PROFILE=debug installs the programs of `cargo build`.
 PROFILE ?= release
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use std::{fmt, io};
 
+use http::{Method, StatusCode};
+
 use crate::client::Client;
 use crate::error::Fault;
 use crate::ranged::{HEAD, Ranged};
@@ -76,7 +78,7 @@ impl Object {
             start(&opening, &asked, &mut backoff, &mut rate).await
         })?;
         source.pin(arriving.version.clone());
-        let size = arriving.version.length;
+        let mut size = arriving.version.length;
         let way = match (&arriving.content, size) {
             (Content::Range(sent), Some(length)) if sent.start == 0 && sent.end <= HEAD => {
                 Way::Ranged(Ranged::new(source.clone(), length, Some(arriving)))
@@ -90,6 +92,11 @@ impl Object {
                 return Err(source.fail(Fault::protocol(reason)));
             }
             (Content::Outside, Some(0)) => Way::Ranged(Ranged::new(source.clone(), 0, None)),
+            // Servers of S3 do not state the length then.
+            (Content::Outside, None) if is_empty(&source)? => {
+                size = Some(0);
+                Way::Ranged(Ranged::new(source.clone(), 0, None))
+            }
             (Content::Outside, _) => {
                 return Err(
                     source.fail(Fault::protocol("the server refuses the first bytes (416)"))
@@ -194,6 +201,12 @@ impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Object").field("url", &self.url()).field("size", &self.size).finish()
     }
+}
+
+/// Returns whether an object without any range is empty.
+fn is_empty(source: &Source) -> Result<bool> {
+    let answer = source.ask_about(Method::GET, "", &[])?;
+    Ok(answer.status == StatusCode::OK && answer.body.is_empty())
 }
 
 /// Runs a future on the thread of the client, and waits for it.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, IF_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
-    LOCATION, RANGE, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, HeaderValue, IF_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE, LOCATION, RANGE, USER_AGENT,
 };
 use http::{Method, Request, StatusCode};
 
@@ -131,7 +131,11 @@ impl Source {
         if let Some(error) = self.changed() {
             return Err(Fault::Final(error.kind(), error.reason().to_owned()));
         }
-        let reply = self.find(range).await?;
+        let mut reply = self.find(range).await?;
+        if self.shown.is_s3() {
+            // S3 sends the bytes that were stored, whatever their uploader said of them.
+            reply.parts.headers.remove(CONTENT_ENCODING);
+        }
         let (version, content) = Version::new(reply.parts.status, &reply.parts.headers)?;
         let Some(pinned) = self.pinned() else {
             return Ok(Arriving { reply, version, content });

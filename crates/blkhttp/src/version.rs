@@ -163,8 +163,10 @@ fn shown(value: &HeaderValue) -> String {
 
 /// Fails if a body is not the bytes themselves.
 fn check_encoding(headers: &HeaderMap) -> Result<(), Fault> {
+    // Some servers of S3 keep what only the upload was encoded as.
+    let plain = ["", "identity", "aws-chunked"].map(str::as_bytes);
     for value in headers.get_all(CONTENT_ENCODING) {
-        if !value.as_bytes().eq_ignore_ascii_case(b"identity") && !value.is_empty() {
+        if !plain.iter().any(|plain| value.as_bytes().eq_ignore_ascii_case(plain)) {
             let reason = format!("the server sends it encoded as {}", quoted(value.as_bytes()));
             return Err(Fault::Final(ErrorKind::Unsupported, reason));
         }
@@ -289,6 +291,10 @@ mod tests {
         ] {
             let fault = Version::new(partial, &headers(pairs)).unwrap_err();
             assert_eq!(kind(fault), ErrorKind::Protocol, "{pairs:?}");
+        }
+        for plain in ["", "identity", "AWS-chunked"] {
+            let plain = headers(&[("content-encoding", plain)]);
+            assert!(Version::new(StatusCode::OK, &plain).is_ok());
         }
         let gzip = headers(&[("content-encoding", "gzip")]);
         let fault = Version::new(StatusCode::OK, &gzip).unwrap_err();

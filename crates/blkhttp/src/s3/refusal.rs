@@ -84,7 +84,8 @@ impl Described {
             "NoSuchBucket" => (ErrorKind::NotFound, "the server has no such bucket"),
             "NoSuchVersion" => (ErrorKind::NotFound, "the object has no such version"),
             "AccessDenied" | "AllAccessDisabled" => return denied(is_signed),
-            "InvalidAccessKeyId" => {
+            // The other name is that of versitygw.
+            "InvalidAccessKeyId" | "XAdminUserNotFound" => {
                 (ErrorKind::Denied, "the server does not know the access key of the credentials")
             }
             "SignatureDoesNotMatch" => (

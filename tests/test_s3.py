@@ -56,14 +56,14 @@ def server(servers, tmp_path_factory):
 def run(blksum, server, tmp_path):
     """Runs blksum on a URL, without credentials but those in `variables` and the folder tmp_path."""
 
-    def run(url, *args, endpoint=server.url, region=REGION, **variables):
-        options = [*args]
+    def run(url, *args, endpoint=server.url, region=REGION, bytes_option=True, **variables):
+        options = ["--bytes", *args] if bytes_option else [*args]
         if endpoint:
             options += ["--s3-endpoint", endpoint]
         if region:
             options += ["--s3-region", region]
         environment = server.environment(tmp_path, **variables)
-        return blksum("--bytes", *options, url, env=environment)
+        return blksum(*options, url, env=environment)
 
     return run
 
@@ -265,3 +265,38 @@ def logged(server, start, key):
             return found
         assert time.monotonic() < deadline, text
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("algorithm", ["SHA256", "SHA1", "CRC32", None])
+def test_expects_what_the_server_stores(server, run, algorithm):
+    data = content(3 * MIB + 5, 8)
+    named = {"ChecksumAlgorithm": algorithm} if algorithm else {}
+    server.put("private", "stored.img", data, **named)
+    result = run("s3://private/stored.img", "--expect=stored", bytes_option=False, **server.keys())
+    assert result.returncode == 0 and b": OK" in result.stdout, result
+
+
+@pytest.mark.parametrize("algorithm", ["SHA256", "CRC32", None])
+def test_expects_what_the_server_stores_of_parts(server, run, algorithm):
+    parts = [content(8 * MIB, 4), content(8 * MIB, 5), content(123, 6)]
+    server.put_parts("private", "stored-parts.img", parts, algorithm)
+    url = "s3://private/stored-parts.img"
+    result = run(url, "--expect=stored", bytes_option=False, **server.keys())
+    assert result.returncode == 0 and b": OK" in result.stdout, result
+
+
+def test_content_that_is_not_what_the_server_stores(server, run):
+    server.put("private", "damaged.img", content(2 * MIB, 7), ChecksumAlgorithm="SHA256")
+    stored = server.folder / "private/damaged.img"
+    changed = bytearray(stored.read_bytes())
+    changed[MIB + 17] ^= 1
+    stored.write_bytes(changed)
+    url = "s3://private/damaged.img"
+    result = run(url, "--expect=stored", bytes_option=False, **server.keys())
+    assert result.returncode == 1 and b": FAILED" in result.stdout, result
+
+
+def test_stored_is_of_objects(run, tmp_path, server):
+    (tmp_path / "local.img").write_bytes(b"x" * 512)
+    result = run(tmp_path / "local.img", "--expect=stored", bytes_option=False, **server.keys())
+    assert result.returncode == 1 and b"is no object on a server" in result.stderr, result

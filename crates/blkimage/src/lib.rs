@@ -95,7 +95,9 @@ use blksys as sys;
 
 pub use bitmap::Bitmap;
 #[cfg(feature = "http")]
-pub use blkhttp::{HttpOptions, S3Options};
+pub use blkhttp::{
+    ChecksumAlgorithm, ChecksumKind, HttpOptions, S3Options, StoredChecksum, StoredPart,
+};
 pub use buffer::Buffer;
 #[cfg(feature = "compressed")]
 pub use compressed::Decompressed;

@@ -75,6 +75,16 @@ impl ChecksumAlgorithm {
         }
     }
 
+    /// Returns the bits of security against accidents and changes on purpose, roughly: a number by which algorithms are compared.
+    pub fn strength(self) -> usize {
+        match self {
+            // Collisions are made in seconds, and accidents are not.
+            Self::Md5 => 65,
+            Self::Sha1 => 66,
+            other => other.size() * 8,
+        }
+    }
+
     /// Returns the algorithm of an element like `ChecksumSHA256` or of a header like `x-amz-checksum-sha256`.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         let lower = name.to_ascii_lowercase();

@@ -8,6 +8,8 @@ use std::io::{self, Chain, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use blkhttp::StoredChecksum;
+
 use super::finish;
 use crate::chain::Chain as Images;
 use crate::check::{Summary, Visitor};
@@ -77,6 +79,18 @@ impl OpenOptions {
             Some(stream) => Ok(AtUrl::Stream(stream)),
             None => self.open_object(object).map(AtUrl::Image),
         }
+    }
+
+    /// Returns the checksums of its bytes that the server stores with an object, those that detect the most first. Empty if it
+    /// stores none, or if the object is not read by ranges.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the URL is invalid, or if the server cannot be reached, has no such object or does not allow reading it.
+    pub fn stored_checksums(&self, url: &str) -> Result<Vec<StoredChecksum>> {
+        let mut checksums = Web::open(url, self)?.checksums()?;
+        checksums.sort_by_key(|checksum| std::cmp::Reverse(checksum.algorithm.strength()));
+        Ok(checksums)
     }
 
     /// Opens an object as an image.

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blkhttp::{Object, Url, Validator};
+use blkhttp::{Object, StoredChecksum, Url, Validator};
 
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
@@ -68,6 +68,11 @@ impl Web {
         let reason = format!("the server has no ranges, which {need} needs");
         let error = Error::new(ErrorKind::Unsupported, &*self.name, reason);
         error.with_hint(Hint::Download)
+    }
+
+    /// Returns the checksums that the server stores with the object.
+    pub fn checksums(&self) -> Result<Vec<StoredChecksum>> {
+        self.object.checksums().map_err(|error| of_open(&error))
     }
 
     fn read_error(&self, error: io::Error, offset: u64) -> Error {

@@ -99,7 +99,8 @@ pub struct Args {
 
     /// Check a checksum from elsewhere, however it was made
     ///
-    /// VALUE is hexadecimal, base64, ALGORITHM:HEX, a line of a check file, or BASE64-N of an object in S3 with N parts.
+    /// VALUE is hexadecimal, base64, ALGORITHM:HEX, a line of a check file, or BASE64-N of an object in S3 with N parts. The word
+    /// stored asks the server of a URL for the checksum that it stores with the object: of S3, or of stores that have it in headers.
     /// Repeatable; for one of several images IMAGE=VALUE.
     #[arg(
         help_heading = CHECK, long, value_name = "VALUE", allow_hyphen_values = true,

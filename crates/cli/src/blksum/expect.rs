@@ -20,7 +20,7 @@ use crate::messages;
 use crate::problem::Problem;
 use crate::progress::Reporter;
 use crate::value::expected::Expected;
-use crate::value::verdict;
+use crate::value::{stored, verdict};
 
 /// Checks the values. Returns whether all images have theirs.
 ///
@@ -64,7 +64,16 @@ struct Run<'a> {
 impl Run<'_> {
     /// Checks the values of an image, all of which it must have.
     fn image(&mut self, name: &OsStr, expected: &[Expected]) -> io::Result<()> {
-        for Expected { text, value, tag, .. } in expected {
+        for expected in expected {
+            let asked = expected.is_stored.then(|| stored::ask(name, &self.settings.open));
+            let asked = match asked.transpose() {
+                Ok(asked) => asked,
+                Err(failure) => {
+                    self.fail(name, &failure)?;
+                    continue;
+                }
+            };
+            let Expected { text, value, tag, .. } = asked.as_ref().unwrap_or(expected);
             let found = match tag {
                 Some(tag) => self.tagged(name, tag, value),
                 None => self.find(name, std::slice::from_ref(value)),

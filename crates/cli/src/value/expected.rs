@@ -24,6 +24,8 @@ pub struct Expected {
     pub tag: Option<Tag>,
     /// The name in a line.
     pub name: Option<Vec<u8>>,
+    /// Whether the server of the image is asked for the value.
+    pub is_stored: bool,
 }
 
 /// Assigns the values of the command line to the images.
@@ -45,10 +47,10 @@ pub fn bind(names: &[OsString], texts: &[OsString]) -> Result<Vec<Vec<Expected>>
         });
         // A name may hold an equals sign.
         if let Some((index, rest)) = named.min_by_key(|(_, rest)| rest.len()) {
-            values[index].push(parse(rest)?);
+            values[index].push(parse_or_stored(rest)?);
             continue;
         }
-        let value = parse(text)?;
+        let value = parse_or_stored(text)?;
         let is_named = |name: &&OsString| Some(name.as_bytes()) == value.name.as_deref();
         match names.iter().position(|name| is_named(&name)) {
             Some(index) => values[index].push(value),
@@ -75,6 +77,15 @@ pub fn bind(names: &[OsString], texts: &[OsString]) -> Result<Vec<Vec<Expected>>
     }
 }
 
+/// Parses a value, a line of a check file, or the word for the value that a server stores.
+fn parse_or_stored(text: &OsStr) -> Result<Expected, String> {
+    if text != STORED {
+        return parse(text);
+    }
+    let value = Value { digest: Vec::new(), algorithm: None, parts: None };
+    Ok(Expected { text: STORED.to_owned(), value, tag: None, name: None, is_stored: true })
+}
+
 /// Parses a value, or a line of a check file.
 ///
 /// # Errors
@@ -87,7 +98,8 @@ pub fn parse(text: &OsStr) -> Result<Expected, String> {
     if utf8.contains('\n') {
         return Err(format!("--expect: {shown} is more than one line"));
     }
-    let plain = |value| Expected { text: utf8.to_owned(), value, tag: None, name: None };
+    let plain =
+        |value| Expected { text: utf8.to_owned(), value, tag: None, name: None, is_stored: false };
     let error = match utf8.parse::<Value>() {
         Ok(value) => return Ok(plain(value)),
         Err(error) => error,
@@ -116,7 +128,8 @@ fn is_value(text: &str) -> bool {
 
 /// Refuses values of which nothing can be tried.
 pub fn check_digests(values: &[Vec<Expected>], search: &Search) -> Result<(), String> {
-    let is_hopeless = |it: &&Expected| it.tag.is_none() && search.digests(&it.value).is_empty();
+    let is_hopeless =
+        |it: &&Expected| it.tag.is_none() && !it.is_stored && search.digests(&it.value).is_empty();
     match values.iter().flatten().find(is_hopeless) {
         Some(found) => Err(format!(
             "--expect: {} has {} bytes, and no digest that --digest names is that long",
@@ -162,6 +175,9 @@ pub fn check_streams(
     }
     Ok(())
 }
+
+/// The value of `--expect` for which the server of the image is asked.
+const STORED: &str = "stored";
 
 #[cfg(test)]
 mod tests {

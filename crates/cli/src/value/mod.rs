@@ -2,4 +2,5 @@
 
 pub mod digest;
 pub mod expected;
+pub mod stored;
 pub mod verdict;

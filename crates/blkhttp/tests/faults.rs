@@ -65,7 +65,7 @@ fn wrong_ranges_are_no_bytes() {
             |a, _, c| {
                 a.head("200 OK", &format!("Content-Length: {SIZE}\r\n"));
                 a.raw(c);
-                a.close()
+                a.close();
             },
             ErrorKind::Protocol,
         ),
@@ -73,7 +73,7 @@ fn wrong_ranges_are_no_bytes() {
             "other whole",
             |a, _, _| {
                 a.head("200 OK", "Content-Length: 5\r\n");
-                a.raw("12345")
+                a.raw("12345");
             },
             ErrorKind::Changed,
         ),
@@ -98,14 +98,17 @@ fn wrong_ranges_are_no_bytes() {
             "no range",
             |a, r, c| {
                 a.head("206 Partial Content", &format!("Content-Length: {}\r\n", r.len()));
-                a.raw(&c[r])
+                a.raw(&c[r]);
             },
             ErrorKind::Protocol,
         ),
         (
             "416",
             |a, _, _| {
-                a.status("416 Range Not Satisfiable", &format!("Content-Range: bytes */{SIZE}\r\n"))
+                a.status(
+                    "416 Range Not Satisfiable",
+                    &format!("Content-Range: bytes */{SIZE}\r\n"),
+                );
             },
             ErrorKind::Protocol,
         ),
@@ -117,7 +120,7 @@ fn wrong_ranges_are_no_bytes() {
                     r,
                     SIZE,
                     "Content-Type: multipart/byteranges; boundary=x\r\n",
-                )
+                );
             },
             ErrorKind::Protocol,
         ),
@@ -197,12 +200,12 @@ fn passing_faults_are_retried() {
         ("429", |a, _, _| a.status("429 Too Many Requests", "")),
         ("500", |a, _, _| {
             a.head("500 Oops", "Content-Length: 5\r\n");
-            a.raw("sorry")
+            a.raw("sorry");
         }),
         ("closed", |a, _, _| a.close()),
         ("half headers", |a, _, _| {
             a.raw("HTTP/1.1 206 Part");
-            a.close()
+            a.close();
         }),
         ("short", |a, r, c| {
             a.head(
@@ -231,7 +234,7 @@ fn passing_faults_are_retried() {
             a.raw("\r\n0\r\n\r\n");
         }),
         ("shortened", |a, r, c| {
-            a.partial(&c[r.start..r.start + 1], r.start..r.start + 1, SIZE, "")
+            a.partial(&c[r.start..r.start + 1], r.start..r.start + 1, SIZE, "");
         }),
         ("silent", |a, r, c| {
             a.head(

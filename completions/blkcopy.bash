@@ -6,7 +6,7 @@ _blkcopy() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blkcopy"]="--force --update --destination-map --bitmap --changes --changes-format --resume --delta-from --apply --zeros --reflink --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --no-sandbox --follow --backing-format -U --force-share --tls-certificates --max-zeros --max-memory --cache --cache= --holes --reader --nbd-server --timeout --threads -h --help -V --version"
+        ["blkcopy"]="--force --update --destination-map --bitmap --changes --changes-format --resume --delta-from --apply --zeros --reflink --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --no-sandbox --follow --backing-format -U --force-share --tls-certificates --tls-ca --max-zeros --max-memory --cache --cache= --holes --reader --nbd-server --s3-endpoint --s3-region --s3-profile --timeout --threads -h --help -V --version"
     )
     local -A values=(
         ["blkcopy"]="<files>"
@@ -36,12 +36,16 @@ _blkcopy() {
         ["blkcopy --follow"]="beneath any none"
         ["blkcopy --backing-format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
         ["blkcopy --tls-certificates"]="<folders>"
+        ["blkcopy --tls-ca"]="<files>"
         ["blkcopy --max-zeros"]="<other>"
         ["blkcopy --max-memory"]="<other>"
         ["blkcopy --cache="]="auto yes no"
         ["blkcopy --holes"]="trust verify ignore"
         ["blkcopy --reader"]="auto qemu"
         ["blkcopy --nbd-server"]="<programs>"
+        ["blkcopy --s3-endpoint"]="<other>"
+        ["blkcopy --s3-region"]="<other>"
+        ["blkcopy --s3-profile"]="<other>"
         ["blkcopy --timeout"]="<other>"
         ["blkcopy --threads"]="<other>"
     )

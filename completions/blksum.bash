@@ -6,7 +6,7 @@ _blksum() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blksum"]="--tag --style --base64 --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --expect --expect-log --strict-construction --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --vpc-size --secret-file --untrusted --no-sandbox --follow --backing-format -U --force-share --tls-certificates --max-memory --cache --cache= --holes --reader --nbd-server --timeout --partition --offset --length -r --recursive --include --exclude --files0-from --threads --queue-depth --read-size --implementation -h --help -V --version --max-zeros"
+        ["blksum"]="--tag --style --base64 --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --expect --expect-log --strict-construction --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --vpc-size --secret-file --untrusted --no-sandbox --follow --backing-format -U --force-share --tls-certificates --tls-ca --max-memory --cache --cache= --holes --reader --nbd-server --s3-endpoint --s3-region --s3-profile --timeout --partition --offset --length -r --recursive --include --exclude --files0-from --threads --queue-depth --read-size --implementation -h --help -V --version --max-zeros"
     )
     local -A values=(
         ["blksum"]="<files>"
@@ -31,11 +31,15 @@ _blksum() {
         ["blksum --follow"]="beneath any none"
         ["blksum --backing-format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
         ["blksum --tls-certificates"]="<folders>"
+        ["blksum --tls-ca"]="<files>"
         ["blksum --max-memory"]="<other>"
         ["blksum --cache="]="auto yes no"
         ["blksum --holes"]="trust verify ignore"
         ["blksum --reader"]="auto qemu"
         ["blksum --nbd-server"]="<programs>"
+        ["blksum --s3-endpoint"]="<other>"
+        ["blksum --s3-region"]="<other>"
+        ["blksum --s3-profile"]="<other>"
         ["blksum --timeout"]="<other>"
         ["blksum --partition"]="<other>"
         ["blksum --offset"]="<other>"

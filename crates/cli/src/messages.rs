@@ -1,9 +1,13 @@
 //! Messages on standard error.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
+
+use blkimage::Location;
 
 use crate::quote;
 use crate::stdio::Stderr;
@@ -43,12 +47,22 @@ fn write(text: &str) -> io::Result<()> {
 
 /// Writes `PROGRAM: NAME: TEXT`, like [`message`].
 pub fn message_of(name: &[u8], text: &str) {
-    message(&format!("{}: {text}", quote::name(name)));
+    message(&format!("{}: {text}", shown(name)));
 }
 
 /// Writes `PROGRAM: NAME: TEXT`, like [`remark`].
 pub fn remark_of(name: &[u8], text: &str) {
-    remark(&format!("{}: {text}", quote::name(name)));
+    remark(&format!("{}: {text}", shown(name)));
+}
+
+/// Quotes a name. That of a URL has no password, and no values of its query if it has some.
+fn shown(name: &[u8]) -> String {
+    let location = Location::new(OsStr::from_bytes(name));
+    let hidden = location.url().map(|_| location.shown().into_os_string().into_vec());
+    match hidden.filter(|hidden| hidden.windows(3).any(|part| part == b"***")) {
+        Some(hidden) => quote::name(&hidden),
+        None => quote::name(name),
+    }
 }
 
 /// Says that a command waits for keys, if its standard input is a terminal. Says it once, as what standard input is may be asked

@@ -2,10 +2,15 @@
 
 use std::ffi::OsStr;
 
+use blkimage::Location;
+
 use crate::messages;
 
 /// Returns what to do about the name of an image that does not exist, if it is a URI or is meant as one.
 pub fn missing(name: &OsStr) -> Option<String> {
+    if Location::new(name).is_url() {
+        return None;
+    }
     let text = name.to_string_lossy();
     let (scheme, rest) = text.split_once(':')?;
     if scheme == "nbd" {

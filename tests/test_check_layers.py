@@ -592,3 +592,52 @@ def test_images_that_cannot_be_read(tmp_path):
     assert ends == [("error", names[0]), ("summary", names[1]), ("error", names[2])]
     errors = [it["error"] for it in found if it["type"] == "error"]
     assert result.stderr.decode() == "".join(f"blkhash: {error}\n" for error in errors)
+
+
+@pytest.mark.parametrize(
+    "make, kind, size",
+    [
+        (["mke2fs", "-q", "-t", "ext4", "-b", "1024"], "ext4", 64 * MIB),
+        (["mke2fs", "-q", "-t", "ext4", "-b", "4096"], "ext4", 300 * MIB),
+        (["mke2fs", "-q", "-t", "ext2", "-b", "1024", "-O", "^resize_inode"], "ext2", 64 * MIB),
+        (["mke2fs", "-q", "-t", "ext3", "-b", "2048"], "ext3", 64 * MIB),
+        (["mke2fs", "-q", "-t", "ext4", "-b", "1024", "-O", "bigalloc"], "ext4", 300 * MIB),
+        (["mkfs.xfs", "-q", "-f"], "xfs", 320 * MIB),
+        (["mkfs.xfs", "-q", "-f", "-b", "size=1024", "-m", "crc=0"], "xfs", 320 * MIB),
+    ],
+    ids=lambda it: " ".join(it[3:]) if isinstance(it, list) else None,
+)
+def test_backups_of_superblocks(tmp_path, make, kind, size):
+    disk = blank(tmp_path / "disk", size)
+    images.run(*make, str(disk))
+    assert check(disk).status == CLEAN
+    # Whatever was written over the beginning: zeros, or other data.
+    for content_ in (bytes(64 << 10), content("x", 64 << 10)):
+        write(disk, 0, content_)
+        found = check(disk)
+        (row,) = found.rows
+        assert (found.status, row.kind, row.verdict) == (DAMAGED, kind, "Damaged")
+        (finding,) = found.findings
+        said = re.fullmatch(
+            r"the primary superblock is destroyed; a backup at (\d+) is valid, in block (\d+) of (\d+) bytes", finding[8]
+        )
+        offset, block, block_size = map(int, said.groups())
+        assert offset == block * block_size
+        if kind != "xfs":
+            # The tool finds nothing without it, and the file system with it.
+            options = ["-o", f"superblock={block}", "-o", f"blocksize={block_size}"]
+            assert images.attempt("dumpe2fs", "-h", str(disk)).returncode != 0
+            assert b"Filesystem UUID:" in images.run("dumpe2fs", "-h", *options, str(disk))
+    # A backup that is not intact tells nothing, and neither does one of a file system before.
+    with open(disk, "rb") as file:
+        file.seek(offset)
+        backup = file.read(1024)
+    if kind == "ext4" or make[-1] == "-f":
+        with flipped(disk, offset + 0x68, 1):
+            assert all(str(offset) not in finding[8] for finding in check(disk).findings)
+    write(disk, 0, bytes(MIB))
+    images.run("mkfs.fat", "-F", "16", str(disk))
+    with open(disk, "rb") as file:
+        file.seek(offset)
+        assert file.read(1024) == backup or kind == "ext4"
+    assert check(disk).row("disk").kind == "fat16" and check(disk).status == CLEAN

@@ -13,6 +13,7 @@
 
 #![deny(clippy::missing_errors_doc)]
 
+mod backup;
 mod bytes;
 mod contents;
 mod crc;
@@ -32,6 +33,7 @@ mod volume;
 pub mod volumes;
 mod xfs;
 
+pub use backup::Backup;
 pub use contents::{Content, Contents, Holder, Span, Usage};
 pub use error::{Error, Result};
 pub use file_system::FileSystem;

@@ -1,7 +1,7 @@
 //! Layers that are recognised last: file systems, what is known by name only, and unknown bytes.
 
 use blkfs::volumes::luks::Luks;
-use blkfs::{FileSystem, signature};
+use blkfs::{Backup, FileSystem, signature};
 use blkimage::partition::Kind;
 
 use super::{erofs, file_system, luks, named};
@@ -43,6 +43,9 @@ pub(crate) fn verify(job: &mut Job<'_>, layer: &Layer) -> Result<Row> {
         Ok(None) => {}
         Err(error) => return unopened(job, layer, error),
     }
+    if let Some(backup) = Backup::find(&window.source) {
+        return Ok(destroyed(job, layer, &backup));
+    }
     let mut tally = job.tally(layer, "unknown");
     if layer.missing > 0 {
         tally.finding(layer.cut_off());
@@ -70,6 +73,18 @@ fn unopened(job: &mut Job<'_>, layer: &Layer, error: blkfs::Error) -> Result<Row
     };
     tally.finding(finding);
     Ok(tally.finish())
+}
+
+/// A file system of which a backup of the superblock is left.
+fn destroyed(job: &mut Job<'_>, layer: &Layer, backup: &Backup) -> Row {
+    let Backup { kind, primary, offset, block_size, .. } = *backup;
+    let mut tally = job.tally(layer, kind.name());
+    let block = offset / block_size;
+    let reason = format!(
+        "the primary superblock is destroyed; a backup at {offset} is valid, in block {block} of {block_size} bytes"
+    );
+    tally.finding(Finding::new(FindingKind::Damaged, "superblock", primary, reason));
+    tally.finish()
 }
 
 /// A kind of which only the name is known.

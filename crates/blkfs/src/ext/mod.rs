@@ -3,6 +3,7 @@
 //! A journal that was not replayed is read like the kernel would replay it: what it holds stands for what is in place. Thus the
 //! owners and names are those that a mount would show, and blocks that were not written in place yet are not taken for damaged.
 
+mod backup;
 mod bitmaps;
 mod block_set;
 mod blocks;
@@ -29,6 +30,7 @@ mod xattr;
 
 use std::ops::ControlFlow;
 
+pub(crate) use self::backup::find_backup;
 use self::blocks::Blocks;
 use self::checksum::Sums;
 use self::disk::Ext;

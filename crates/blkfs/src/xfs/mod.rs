@@ -6,6 +6,7 @@
 //! ([`log`]). Blocks may not fit together until it is replayed, so what contradicts is only damage if the log is clean.
 
 mod attributes;
+mod backup;
 mod bmap;
 mod btree;
 mod directory;
@@ -25,6 +26,7 @@ use crate::kind::Kind;
 use crate::reader::Reader;
 use crate::visitor::{ObjectId, Owner, Visitor, Wanted};
 use crate::volume::Volume;
+pub(crate) use backup::find_backup;
 use opened::Xfs;
 use walk::Walk;
 

@@ -4,6 +4,7 @@
 //! server has no ranges. It also pins the content: an answer with another validator or length ends all reads. A process that opens
 //! no object has no thread and no socket of this crate.
 
+mod answer;
 mod blocks;
 mod client;
 mod error;
@@ -16,6 +17,7 @@ mod retry;
 mod s3;
 mod sign;
 mod source;
+mod statistics;
 mod streamed;
 mod transfer;
 mod url;
@@ -24,8 +26,9 @@ mod window;
 
 pub use client::prepare;
 pub use error::{Error, ErrorKind, Result};
-pub use object::{Object, Statistics};
+pub use object::Object;
 pub use options::{HttpOptions, S3Options};
 pub use s3::{ChecksumAlgorithm, ChecksumKind, StoredChecksum, StoredPart, s3_files, s3_ports};
+pub use statistics::Statistics;
 pub use url::Url;
 pub use version::Validator;

@@ -18,7 +18,7 @@ use crate::source::Source;
 use crate::streamed::Streamed;
 use crate::transfer::start;
 use crate::version::{Content, Version};
-use crate::{Error, ErrorKind, HttpOptions, Result, StoredChecksum, Url, Validator};
+use crate::{Error, ErrorKind, HttpOptions, Result, Statistics, StoredChecksum, Url, Validator};
 
 /// An object on a server, opened.
 ///
@@ -33,20 +33,6 @@ pub struct Object {
 enum Way {
     Ranged(Ranged),
     Streamed(Streamed),
-}
-
-/// What reading an object took so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Statistics {
-    /// Requests that were sent, retries included.
-    pub requests: u64,
-    /// Requests that were sent again.
-    pub retries: u64,
-    /// Bytes of content that were received.
-    pub bytes: u64,
-    /// Connections that were opened.
-    pub connections: u64,
 }
 
 impl Object {

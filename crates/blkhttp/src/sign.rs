@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::request::Parts;
 
-use crate::client::Answer;
+use crate::answer::Answer;
 use crate::{ErrorKind, Result, Url};
 
 /// Authorises requests to the host of the URL that an object was opened by. Requests that a redirect leads to another

@@ -12,7 +12,8 @@ use http::header::{
 };
 use http::{Method, Request, StatusCode};
 
-use crate::client::{Answer, Client, Reply, Terms};
+use crate::answer::Answer;
+use crate::client::{Client, Reply, Terms};
 use crate::error::{Cause, ErrorKind, Fault, quoted};
 use crate::retry::Backoff;
 use crate::sign::{Refusal, Target};
@@ -170,14 +171,14 @@ impl Source {
         let pinned = lock(&self.location).clone();
         if let Some(url) = pinned {
             match self.walk(url, range).await? {
-                Walk::Found(reply) => return Ok(reply),
+                Walk::Found(reply) => return Ok(*reply),
                 // Signed URLs expire.
                 Walk::Refused(answer, _) if matches!(answer.status.as_u16(), 403 | 404 | 410) => {}
                 Walk::Refused(answer, _) => return Err(refusal(&answer)),
             }
         }
         match self.walk(self.target.url.clone(), range).await? {
-            Walk::Found(reply) => Ok(reply),
+            Walk::Found(reply) => Ok(*reply),
             Walk::Refused(answer, is_origin) => Err(self.refusal_of(&answer, is_origin).await),
         }
     }
@@ -192,7 +193,7 @@ impl Source {
                 200 | 206 | 416 => {
                     let is_target = url == self.target.url;
                     *lock(&self.location) = (!is_target).then_some(url);
-                    return Ok(Walk::Found(reply));
+                    return Ok(Walk::Found(Box::new(reply)));
                 }
                 301 | 302 | 303 | 307 | 308
                     if reply.parts.headers.contains_key(LOCATION)
@@ -239,7 +240,7 @@ impl Source {
                 self.renew().await?;
             }
             let (mut parts, body) = request.into_parts();
-            signer.sign(&mut parts).map_err(final_fault)?;
+            signer.sign(&mut parts).map_err(|error| final_fault(&error))?;
             request = Request::from_parts(parts, body);
         }
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
@@ -324,7 +325,7 @@ impl Source {
         };
         let renewed = tokio::task::spawn_blocking(move || signer.renew()).await;
         let renewed = renewed.map_err(|_| Fault::temporary("the renewal of credentials ended"))?;
-        renewed.map_err(final_fault)
+        renewed.map_err(|error| final_fault(&error))
     }
 
     /// Returns the fault that a refused request means.
@@ -349,7 +350,7 @@ impl Source {
 /// Where a walk through redirects ended.
 enum Walk {
     /// At an answer with content.
-    Found(Reply),
+    Found(Box<Reply>),
     /// At another answer, and whether it comes from the origin of the target.
     Refused(Answer, bool),
 }
@@ -388,7 +389,7 @@ fn refusal(answer: &Answer) -> Fault {
                 format!("does not exist ({})", status.as_u16()),
             );
         }
-        412 => return changed("the server says that it has another version (412)".to_owned()),
+        412 => return changed("the server says that it has another version (412)"),
         407 => ErrorKind::Denied,
         400..500 => ErrorKind::Unsupported,
         _ if Backoff::is_temporary(status) => {
@@ -411,7 +412,7 @@ fn named(status: StatusCode) -> String {
     }
 }
 
-fn final_fault(error: Error) -> Fault {
+fn final_fault(error: &Error) -> Fault {
     Fault::Final(error.kind(), error.reason().to_owned())
 }
 

@@ -110,7 +110,7 @@ impl Version {
         }
         match (self.length, other.length) {
             (Some(was), Some(is)) if was != is => {
-                Err(changed(format!("its length was {was}, is {is}")))
+                Err(changed(&format!("its length was {was}, is {is}")))
             }
             (Some(_), None) => Err(Fault::protocol("the server no longer states the length")),
             _ => Ok(()),
@@ -126,7 +126,7 @@ impl Version {
 }
 
 /// Returns the fault of an object that changed.
-pub(crate) fn changed(how: String) -> Fault {
+pub(crate) fn changed(how: &str) -> Fault {
     Fault::Final(ErrorKind::Changed, format!("changed while it was read: {how}"))
 }
 
@@ -140,7 +140,7 @@ fn compare(
     match (was, is) {
         (Some(was), Some(is)) if was != is => {
             let (was, is) = (shown(was), shown(is));
-            Err(changed(format!("{name} was {was}, is {is}")))
+            Err(changed(&format!("{name} was {was}, is {is}")))
         }
         (Some(was), None) if required => {
             let was = shown(was);

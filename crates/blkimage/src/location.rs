@@ -9,8 +9,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::container::name::has_extension;
-
 /// The location of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -158,6 +156,13 @@ pub(crate) fn url_of_member(container: &str, member: &[u8]) -> Option<String> {
         false => encode(member),
     };
     Some(format!("{before}{place}:{member}{after}"))
+}
+
+/// Returns whether a name ends in `extension`, in any case, and has something before it.
+pub(crate) fn has_extension(name: &[u8], extension: &[u8]) -> bool {
+    name.len().checked_sub(extension.len()).is_some_and(|at| {
+        at > 0 && name[at - 1] != b'/' && name[at..].eq_ignore_ascii_case(extension)
+    })
 }
 
 /// Encodes what means something else in the path of a URL.

@@ -143,7 +143,7 @@ async fn tcp(host: &str, port: u16) -> Result<TcpStream, Fault> {
             }
             None => Some(attempts.join_next().await),
         };
-        match ended.map(|attempt| attempt.transpose()) {
+        match ended.map(Option::transpose) {
             // The next address is tried as well.
             None => {}
             Some(Ok(Some(Ok(stream)))) => {

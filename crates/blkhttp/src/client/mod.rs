@@ -1,8 +1,8 @@
 //! The client: one thread for all connections of a process.
 
-mod answer;
 mod connect;
 mod pool;
+mod reply;
 mod runtime;
 mod tls;
 
@@ -19,8 +19,9 @@ use http_body_util::Full;
 use hyper_util::client::proxy::matcher::Matcher;
 use tokio::runtime::Handle;
 
-pub(crate) use answer::{Answer, Reply};
+pub(crate) use reply::Reply;
 
+use crate::answer::Answer;
 use crate::error::Fault;
 use crate::retry::Backoff;
 use crate::sign::Signer;
@@ -238,10 +239,10 @@ async fn send(
     let answer = within(timeout, "an answer", lease.sender().send_request(sent)).await;
     answer.map_err(Sent::Fault)?.map_err(|error| {
         if error.is_parse() {
-            let reason = format!("the server answered no valid HTTP: {}", answer::cause(&error));
+            let reason = format!("the server answered no valid HTTP: {}", reply::cause(&error));
             return Sent::Fault(Fault::protocol(reason));
         }
-        let reason = format!("the connection ended before the answer: {}", answer::cause(&error));
+        let reason = format!("the connection ended before the answer: {}", reply::cause(&error));
         Sent::Broken(Fault::temporary(reason))
     })
 }

@@ -11,7 +11,7 @@ use super::stored::{
     ChecksumAlgorithm, ChecksumKind, MAX_PARTS, StoredChecksum, StoredPart, of_headers,
 };
 use super::xml;
-use crate::client::Answer;
+use crate::answer::Answer;
 use crate::{ErrorKind, Result};
 
 /// Sends a request about one object, with a query and additional headers.

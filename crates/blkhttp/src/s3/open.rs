@@ -10,7 +10,8 @@ use super::credentials::{self, Fetch};
 use super::environment::Environment;
 use super::profile::Profile;
 use super::store::Store;
-use crate::client::{Answer, Client, Terms};
+use crate::answer::Answer;
+use crate::client::{Client, Terms};
 use crate::{HttpOptions, Object, Result, S3Options, Url};
 
 /// Opens an object, in the region that the server names if it is not that of the options.

@@ -5,7 +5,7 @@ use http::{HeaderMap, StatusCode};
 use super::problem::{Problem, excerpt};
 use super::{place, xml};
 use crate::ErrorKind;
-use crate::client::Answer;
+use crate::answer::Answer;
 
 /// An error that a server described.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::profile::Profile;
 use super::refusal::{Cause, Described};
 use super::{sigv4, time};
-use crate::client::Answer;
+use crate::answer::Answer;
 use crate::sign::{Refusal, Signer, Target};
 use crate::{ErrorKind, Result, S3Options, Url};
 

@@ -9,7 +9,7 @@ use http::header::AUTHORIZATION;
 use http::uri::Scheme;
 use http::{HeaderValue, Request, StatusCode, Uri};
 
-use super::{Credentials, Fetch, failed, of_json};
+use super::service::{Credentials, Fetch, failed, of_json};
 use crate::s3::environment::Environment;
 use crate::s3::problem::{Problem, excerpt};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode};
 
-use super::{Credentials, Fetch, failed, of_json};
-use crate::client::Answer;
+use super::service::{Credentials, Fetch, failed, of_json};
+use crate::answer::Answer;
 use crate::s3::encode;
 use crate::s3::environment::Environment;
 use crate::s3::problem::Problem;

@@ -1,4 +1,12 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+
 use super::*;
+use crate::ErrorKind;
+use crate::answer::Answer;
+use crate::s3::time::parse_iso;
 use std::cell::RefCell;
 use std::fs;
 use std::path::Path;

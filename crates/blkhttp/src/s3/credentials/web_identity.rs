@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, StatusCode};
 
-use super::{Credentials, Fetch, failed};
+use super::service::{Credentials, Fetch, failed};
 use crate::s3::environment::Environment;
 use crate::s3::problem::{Problem, excerpt};
 use crate::s3::profile::Profile;

@@ -1,26 +1,16 @@
-//! Answers of servers.
+//! Answers of servers, whose bodies are read as they arrive.
 
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode, response};
+use http::response;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use super::pool::Lease;
 use super::within;
+use crate::answer::Answer;
 use crate::error::{Fault, quoted};
-
-/// An answer of a server, whose body is at most 1 MiB.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    /// The status.
-    pub status: StatusCode,
-    /// All headers.
-    pub headers: HeaderMap,
-    /// The body.
-    pub body: Bytes,
-}
 
 /// An answer of a server, whose body is read as it arrives. Its connection is closed if it is dropped before the end of the body.
 pub(crate) struct Reply {

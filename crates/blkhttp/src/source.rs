@@ -391,7 +391,6 @@ fn refusal(answer: &Answer) -> Fault {
         }
         412 => return changed("the server says that it has another version (412)"),
         407 => ErrorKind::Denied,
-        400..500 => ErrorKind::Unsupported,
         _ if Backoff::is_temporary(status) => {
             let reason = format!("the server answered {}", named(status));
             let wait = Backoff::wait_of(&answer.headers);
@@ -399,6 +398,7 @@ fn refusal(answer: &Answer) -> Fault {
             let cause = if is_busy { Cause::Busy } else { Cause::Broken };
             return Fault::Temporary { reason, wait, cause };
         }
+        400..500 => ErrorKind::Unsupported,
         _ => ErrorKind::Protocol,
     };
     Fault::Final(kind, format!("the server answered {}", named(status)))

@@ -56,7 +56,7 @@ pub fn remark_of(name: &[u8], text: &str) {
 }
 
 /// Quotes a name. That of a URL has no password, and no values of its query if it has some.
-fn shown(name: &[u8]) -> String {
+pub fn shown(name: &[u8]) -> String {
     let location = Location::new(OsStr::from_bytes(name));
     let hidden = location.url().map(|_| location.shown().into_os_string().into_vec());
     match hidden.filter(|hidden| hidden.windows(3).any(|part| part == b"***")) {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use blkimage::Location;
 
 use crate::image::{advice, names};
-use crate::{messages, quote, usage};
+use crate::{messages, usage};
 
 /// The reason why work on an image or a map failed.
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ impl Problem {
     /// Returns the message about `name`.
     pub fn message(&self, name: &OsStr) -> String {
         let name = self.about.as_deref().unwrap_or(name);
-        format!("{}: {}", quote::name(name.as_encoded_bytes()), self.text())
+        format!("{}: {}", messages::shown(name.as_encoded_bytes()), self.text())
     }
 
     /// Prints the message about `name`, or the name that the problem is about. Returns the outcome of the command.

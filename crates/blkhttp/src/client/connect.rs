@@ -156,7 +156,12 @@ async fn tcp(host: &str, port: u16) -> Result<TcpStream, Fault> {
             Some(Ok(None)) => break,
         }
     }
-    Err(Fault::unreachable(format!("cannot connect to {host}, port {port}: {last}")))
+    let reason = format!("cannot connect to {host}, port {port}: {last}");
+    // A sandbox or a filter of packets refuses it the next time as well.
+    Err(match last.kind() {
+        io::ErrorKind::PermissionDenied => Fault::Final(ErrorKind::Connect, reason),
+        _ => Fault::unreachable(reason),
+    })
 }
 
 /// Returns at most [`MAX_ADDRESSES`] addresses, IPv6 and IPv4 in turn, in the order in which each was found.

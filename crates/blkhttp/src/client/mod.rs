@@ -81,7 +81,7 @@ impl Client {
             let shared = Arc::new(Shared {
                 process,
                 tls_ca: options.tls_ca.clone(),
-                proxies: Matcher::from_env(),
+                proxies: proxies(),
                 pool: pool::Pool::default(),
             });
             clients.push(Arc::downgrade(&shared));
@@ -204,6 +204,15 @@ impl Client {
 /// Fails with the reason if there are none.
 pub fn prepare(options: &HttpOptions) -> Result<(), String> {
     tls::config(options.tls_ca.as_deref()).map(|_| ())
+}
+
+/// Returns the proxies of the environment. As in curl, `no_proxy` with an asterisk alone is all hosts.
+fn proxies() -> Matcher {
+    let mut exceptions = ["no_proxy", "NO_PROXY"].into_iter().filter_map(std::env::var_os);
+    match exceptions.next().is_some_and(|hosts| hosts == "*") {
+        true => Matcher::builder().build(),
+        false => Matcher::from_env(),
+    }
 }
 
 /// Why a request got no answer.

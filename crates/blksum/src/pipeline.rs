@@ -3,7 +3,8 @@
 //!
 //! 1. A [`Plan`](crate::plan) asks the image for extents as it goes and cuts the content into chunks: about 1 MiB of data to
 //!    read, and the lengths of the zero runs in between. They end at multiples of the largest block of all lanes. A long zero run
-//!    is a chunk of its own. One thread at a time plans, some chunks ahead of the others ([`crate::look_ahead`]).
+//!    is a chunk of its own. One thread at a time plans, some chunks ahead of the others ([`crate::look_ahead`]). If the
+//!    source wants to know what will be read, the plan announces each chunk.
 //! 2. Each thread takes the next chunk and gets its data. If the file is in the page cache and all algorithms of the pass hide the
 //!    latency of memory, the data is mapped (`Image::lend`). Otherwise the thread reads into its own buffer. The first thread is that of
 //!    the caller. Another one starts whenever a thread finds data and the limit allows it ([`crate::crew`]).

@@ -135,7 +135,7 @@ impl<'a, R: Rules> Tables<'a, R> {
         let is_far = self.file.read_ahead() > 0;
         let miss = || {
             if is_far {
-                self.announce_l2(&window[first..], guest, range.limit)
+                self.announce_l2(&window[first..], guest, range.limit);
             }
         };
         self.map_l2(l2_offset, GuestRange { far: far.min(end - guest), ..range }, miss)

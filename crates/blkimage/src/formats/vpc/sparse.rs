@@ -99,7 +99,7 @@ impl Layer for Sparse {
         let is_far = self.file.read_ahead() > 0;
         let miss = || {
             if is_far {
-                self.announce_bitmaps(guest, wanted)
+                self.announce_bitmaps(guest, wanted);
             }
         };
         let (is_stored, length) = self.stored(start, within, length, miss)?;

@@ -45,7 +45,7 @@ fn check(options: &OpenOptions, bytes: &[u8], expected: &[u8], is_shared: bool, 
     for read_ahead in [READ_AHEAD, 3 << 20, 1] {
         let (image, recorder) = opened(options, bytes, read_ahead);
         assert!(!recorder.is_announced(), "opening announces");
-        assert!(pass(&image, &[recorder.clone()]) == expected);
+        assert!(pass(&image, std::slice::from_ref(&recorder)) == expected);
         recorder.check(is_shared, more);
     }
     let (image, recorder) = opened(options, bytes, 0);
@@ -134,7 +134,7 @@ fn compressed_files() {
                 // A gzip file is decoded once to count its bytes.
                 let is_counted = compression == Compression::Gzip;
                 assert_eq!(recorder.is_announced(), is_counted, "{compression}");
-                assert!(pass(&image, &[recorder.clone()]) == content, "{compression}");
+                assert!(pass(&image, std::slice::from_ref(&recorder)) == content, "{compression}");
                 recorder.check(false, 0);
             }
             let (image, recorder) = opened(&options, &file, 0);

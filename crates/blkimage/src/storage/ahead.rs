@@ -3,17 +3,22 @@
 use std::ops::Range;
 use std::ptr;
 
-use super::{HostFile, Storage};
+use super::HostFile;
+#[cfg(any(feature = "compressed", feature = "http"))]
+use super::Storage;
 
 /// Announces bytes ahead of a reader that reads all of them, from start to end.
+#[cfg(any(feature = "compressed", feature = "http"))]
 #[derive(Default)]
 pub(crate) struct Ahead {
     /// Offset of the first byte that was not announced.
     end: u64,
 }
 
+#[cfg(any(feature = "compressed", feature = "http"))]
 impl Ahead {
     /// Begins behind bytes that were announced up to `end`.
+    #[cfg(feature = "compressed")]
     pub fn behind(end: u64) -> Self {
         Self { end }
     }

@@ -64,7 +64,7 @@ def table(text):
 
 
 # The tables that have headings of their own.
-LINKS = {"Names": "names", "Sizes of vpc images": "vpc sizes", "Chains": "chain", "Spreads": "spread", "Owners": "owner"}
+LINKS = {"Names": "names", "Sizes of vpc images": "vpc sizes", "Chains": "chain", "Spreads": "spread", "Owners": "owner", "Objects on servers": "object on a server"}
 
 TABLES = {
     name: table(text)

@@ -91,7 +91,7 @@ def test_options_that_go_together_are_taken(blksum, files):
 
 NAMES = [
     (".", "Is a directory: use -r to hash the files in it"),
-    ("http://host/x", "URIs that are read are those of NBD servers, such as nbd://"),
+    ("ftp://host/x", "URIs that are read are those of NBD, HTTP and S3 servers"),
     ("nbd:host:10809", "as a URI it is nbd://host:10809"),
     ("nbd:unix:/p/n.sock:exportname=vm1", "as a URI it is 'nbd+unix:///vm1?socket=/p/n.sock'"),
     ("nbd:unix:/a b.sock", "as a URI it is 'nbd+unix:///?socket=/a%20b.sock'"),
@@ -100,7 +100,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name, words", NAMES, ids=["folder", "http", "nbd", "unix", "blank", "export", "control"])
+@pytest.mark.parametrize("name, words", NAMES, ids=["folder", "ftp", "nbd", "unix", "blank", "export", "control"])
 def test_names_that_were_meant_otherwise(blksum, files, name, words):
     result = blksum(name)
     assert (result.returncode, result.stdout) == (1, b"")

@@ -24,6 +24,7 @@ type Rows = fn() -> Vec<Row>;
 pub const TABLES: &[(&str, Rows)] = &[
     ("names", common::Named::rows),
     ("vpc sizes", chain::VpcSizes::rows),
+    ("object on a server", chain::ChainObject::rows),
     ("chain", chain::ChainImage::rows),
     ("checksum", checksum::Checksum::rows),
     ("no checksum", checksum::Failed::rows),

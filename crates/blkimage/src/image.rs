@@ -31,6 +31,7 @@ use crate::origin::{self, Dirty, Origin, OriginKind};
 use crate::probe::Format;
 use crate::snapshot::Snapshot;
 use crate::source::Source;
+use crate::stated::Stated;
 use crate::storage::HostFile;
 use crate::storage::ReadMethod;
 use crate::storage::ahead::Joined;
@@ -121,6 +122,13 @@ impl Image {
     /// Fails if the file cannot be read or changed. Damage is no error, and is passed to `visitor`.
     pub fn check_structure(&self, visitor: &mut dyn Visitor) -> Result<Option<Summary>> {
         self.layers.first().map_or(Ok(None), |layer| layer.check_structure(visitor))
+    }
+
+    /// Returns the checksums that the image states of its content. Returns `None` if it states none.
+    ///
+    /// Those of parts are compared when the parts are read. Digests of the whole content are for the caller to compare.
+    pub fn stated_checksums(&self) -> Option<Stated> {
+        self.layers.first().and_then(|layer| layer.stated())
     }
 
     /// The images of the chain, this one first.

@@ -10,6 +10,7 @@ use crate::check::{Summary, Visitor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::origin::Place;
 use crate::snapshot::Snapshot;
+use crate::stated::Stated;
 use crate::storage::HostFile;
 
 /// An image of a chain without those beneath it.
@@ -68,6 +69,12 @@ pub(crate) trait Layer: Send + Sync {
     fn dirty_extents(&self, name: &[u8]) -> Result<Option<Vec<Range<u64>>>> {
         let _ = name;
         Ok(None)
+    }
+
+    /// Returns the checksums that the layer states of its content, as in
+    /// [`Image::stated_checksums`](crate::Image::stated_checksums).
+    fn stated(&self) -> Option<Stated> {
+        None
     }
 
     /// Returns the files that hold the layer, the image itself first.

@@ -86,6 +86,7 @@ mod secret;
 mod slice;
 mod snapshot;
 mod source;
+mod stated;
 mod storage;
 mod unknown_name;
 mod walk;
@@ -127,6 +128,7 @@ pub use secret::Secret;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 pub use source::{Announcer, Source, longest_extent};
+pub use stated::{Stated, StatedDigest, states_checksums};
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::{export::NbdExport, options::NbdOptions};

@@ -14,7 +14,7 @@ use crate::source::Source;
 use crate::storage::HostFile;
 use crate::unknown_name::UnknownName;
 
-/// An image format, with the name that QEMU uses.
+/// An image format, with the name that QEMU uses if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
@@ -44,10 +44,12 @@ pub enum Format {
     Cloop,
     /// Apple.
     Dmg,
+    /// Expert Witness, as of `EnCase` and FTK (`.E01`).
+    Ewf,
 }
 
 impl Format {
-    /// Returns the name of the format in QEMU.
+    /// Returns the name of the format, in QEMU if that has one.
     pub fn name(self) -> &'static str {
         NAMES[self as usize].1
     }
@@ -99,6 +101,7 @@ pub fn probe(head: &[u8]) -> Option<Format> {
         () if starts(b"LUKS\xba\xbe") => Some(Format::Luks),
         () if starts(b"Bochs Virtual HD Image") => Some(Format::Bochs),
         () if starts(b"#!/bin/sh\n#V2.0 Format\nmodprobe cloop") => Some(Format::Cloop),
+        () if starts(b"EVF\x09\r\n\xff\0") => Some(Format::Ewf),
         () => None,
     }
 }
@@ -214,7 +217,7 @@ const VPC: &[u8] = b"conectix";
 const FOOTER_SIZE: u64 = 512;
 
 /// In the order of the enum.
-const NAMES: [(Format, &str); 13] = [
+const NAMES: [(Format, &str); 14] = [
     (Format::Raw, "raw"),
     (Format::Qcow2, "qcow2"),
     (Format::Qcow1, "qcow"),
@@ -228,6 +231,7 @@ const NAMES: [(Format, &str); 13] = [
     (Format::Bochs, "bochs"),
     (Format::Cloop, "cloop"),
     (Format::Dmg, "dmg"),
+    (Format::Ewf, "ewf"),
 ];
 
 #[cfg(test)]
@@ -248,7 +252,7 @@ mod tests {
     #[test]
     fn first_bytes() {
         let vdi = [&[b'<'; 64][..], b"\x7f\x10\xda\xbe"].concat();
-        let cases: [(&[u8], Option<Format>); 16] = [
+        let cases: [(&[u8], Option<Format>); 18] = [
             (b"", None),
             (b"\0", None),
             (b"QFI", None),
@@ -264,6 +268,8 @@ mod tests {
             (b"QED\0", Some(Format::Qed)),
             (b"WithouFreSpacExt", Some(Format::Parallels)),
             (b"LUKS\xba\xbe\0\x02", Some(Format::Luks)),
+            (b"EVF\x09\r\n\xff\0\x01", Some(Format::Ewf)),
+            (b"LVF\x09\r\n\xff\0\x01", None),
             (b"QED ", None),
         ];
         for (head, format) in cases {

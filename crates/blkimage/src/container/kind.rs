@@ -61,6 +61,9 @@ pub struct Manifest {
     pub text: Vec<u8>,
     /// The own names of disks that it has to list, so that no disk goes unchecked.
     pub disks: Vec<Vec<u8>>,
+    /// The own names of disks whose parts have checksums that every read compares. They need no line: to check one is to read
+    /// it.
+    pub read: Vec<Vec<u8>>,
 }
 
 /// A kind of containers.

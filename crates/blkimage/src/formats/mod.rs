@@ -10,6 +10,7 @@ mod block_table;
 mod builder;
 pub(crate) mod decompress;
 mod empty;
+mod ewf;
 mod fields;
 mod parallels;
 mod qcow1;
@@ -27,9 +28,9 @@ mod vpc;
 
 use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::check::{Summary, Visitor};
-#[cfg(not(feature = "qemu-nbd"))]
-use crate::error::ErrorKind;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
+#[cfg(feature = "qemu-nbd")]
+use crate::hint::Hint;
 use crate::options::OpenOptions;
 #[cfg(feature = "qemu-nbd")]
 use crate::options::Reader;
@@ -40,6 +41,10 @@ use crate::storage::HostFile;
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
     #[cfg(feature = "qemu-nbd")]
     if chain.options.reader == Reader::Qemu && image.format != Format::Raw {
+        if image.format == Format::Ewf {
+            let reason = "is an ewf image, which qemu-nbd does not read";
+            return Err(image.file.error(ErrorKind::Unsupported, reason).with_hint(Hint::Reader));
+        }
         return served::open(chain, image);
     }
     match open_native(chain, image) {
@@ -66,6 +71,7 @@ fn open_native(chain: &mut Chain<'_>, image: &Candidate) -> Option<Result<Opened
         Format::Parallels => parallels::open(chain, image),
         Format::Vmdk => vmdk::open(chain, image),
         Format::Vhdx => vhdx::open(chain, image),
+        Format::Ewf => ewf::open(chain, image),
         Format::Luks | Format::Bochs | Format::Cloop | Format::Dmg => return None,
     })
 }

@@ -179,7 +179,7 @@ const fn unseen(noun: &'static str, extensions: &'static [&'static str], way: Wa
 }
 
 /// The first one that matches counts.
-static KINDS: [FileKind; 56] = [
+static KINDS: [FileKind; 58] = [
     image("a qcow2 image", Format::Qcow2, &["qcow2"]),
     image("a qcow image", Format::Qcow1, &["qcow", "qcow1"]),
     image("a vmdk image", Format::Vmdk, &["vmdk"]),
@@ -192,6 +192,7 @@ static KINDS: [FileKind; 56] = [
     image("a bochs image", Format::Bochs, &["bochs"]),
     image("a cloop image", Format::Cloop, &["cloop"]),
     image("a dmg image", Format::Dmg, &["dmg"]),
+    image("an EWF image", Format::Ewf, &["e01", "s01"]),
     compressed("a gzip file", Compression::Gzip),
     compressed("an xz file", Compression::Xz),
     compressed("a zstd file", Compression::Zstd),
@@ -258,15 +259,16 @@ static KINDS: [FileKind; 56] = [
         Way::Command("vma extract FILE DIRECTORY"),
     ),
     other(
-        "an EWF image (EnCase)",
-        &["e01", "ex01", "l01", "lx01", "s01"],
-        &[
-            Bytes(b"EVF\x09\r\n\xff\0"),
-            Bytes(b"LVF\x09\r\n\xff\0"),
-            Bytes(b"EVF2\r\n\x81\0"),
-            Bytes(b"LEF2\r\n\x81\0"),
-        ],
+        "an EWF image of version 2 (EnCase 7)",
+        &["ex01"],
+        &[Bytes(b"EVF2\r\n\x81\0")],
         Way::Command("ewfexport -u -t OUTPUT FILE"),
+    ),
+    other(
+        "an EWF archive of files (EnCase)",
+        &["l01", "lx01"],
+        &[Bytes(b"LVF\x09\r\n\xff\0"), Bytes(b"LEF2\r\n\x81\0")],
+        Way::Command("ewfexport -u -f files -t OUTPUT FILE"),
     ),
     other("an AFF image", &["aff", "afd", "aff4"], &[Bytes(b"AFF10\r\n\0")], Way::None),
     other("an ASIF image (macOS)", &["asif"], &[Bytes(b"shdw\0\0\0")], Way::None),

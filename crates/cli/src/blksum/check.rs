@@ -51,9 +51,10 @@ pub fn run(settings: &Settings, check: &Check, output: &mut Output) -> io::Resul
     confine::checking(settings, |sandbox| {
         allow_listed(files.contents(), parser.clone(), check.allow_uri, sandbox);
         files.read_later().for_each(|path| sandbox.allow_alone(path));
+        files.images().for_each(|path| sandbox.allow_image(path));
         files.is_all
     });
-    let files = files.with_later();
+    let files = files.with_later(settings);
     let small = Small::new(settings);
     // No look-ahead in a file that may still be written, because it would wait for the next line.
     let threads = if files.may_wait(&settings.names) { 1 } else { small.threads() };
@@ -62,7 +63,8 @@ pub fn run(settings: &Settings, check: &Check, output: &mut Output) -> io::Resul
         true => Groups::new(files.contents(), parser.clone()),
         false => Groups::none(),
     };
-    let reporter = Reporter::new(settings.progress, groups.lines());
+    let reporter =
+        Reporter::new(settings.progress, groups.lines().map(|lines| lines + files.reads()));
     let images = Images { settings, check, given, likely: OnceLock::new(), small, reporter };
     let mut checker = Checker {
         images: &images,
@@ -77,11 +79,11 @@ pub fn run(settings: &Settings, check: &Check, output: &mut Output) -> io::Resul
         all_well: true,
     };
     let names = settings.names.iter().map(OsString::as_os_str);
-    let lines = Lines::new(names.zip(files.open(&settings.names)), parser);
+    let lines = Lines::new(names.zip(files.open(&settings.names, settings)), parser);
     let ahead = |(item, wanted): &(Item, Wanted)| match item {
         Item::Entry(_) if *wanted == Wanted::Nothing => Some(None),
         Item::Entry(entry) => images.checksums_ahead(entry, wanted).map(Some),
-        Item::Malformed { .. } | Item::End(_) => Some(None),
+        Item::Malformed { .. } | Item::Read(_) | Item::End(_) => Some(None),
     };
     let take = |(item, wanted), early: Option<_>| checker.take(item, &wanted, early.flatten());
     blksum::in_order(threads, groups.assign(lines), ahead, take)?;
@@ -368,6 +370,10 @@ impl Checker<'_> {
                 }
                 Ok(())
             }
+            Item::Read(name) => {
+                self.counts.entries += 1;
+                self.check_read(name)
+            }
             Item::End(end) => {
                 self.all_well &= self.end_file(&end);
                 self.counts = Counts::default();
@@ -424,6 +430,25 @@ impl Checker<'_> {
             && unknown == 0
             // A manifest lists the members of a container and nothing else.
             && (malformed == 0 || !self.images.check.strict && !self.is_manifest())
+    }
+
+    /// Checks an image whose parts have checksums by reading it.
+    fn check_read(&mut self, name: OsString) -> io::Result<()> {
+        let tag = Some(Tag::from(self.images.given));
+        let entry = Entry { name: name.into_vec(), digest: Vec::new(), algorithm: None, tag };
+        let settings = self.images.settings;
+        let result = match settings.part.is_some() || settings.open.snapshot.is_some() {
+            true => Err(Problem::new(recorded::WHOLE_FILE)),
+            false => self.images.checksums(&entry, &Wanted::Own),
+        };
+        self.images.reporter.end(OsStr::from_bytes(&entry.name), None);
+        match result {
+            Ok(report) => {
+                self.counts.matched += 1;
+                self.report(&entry, Status::Ok, Ok((&report, &report.checksums[0])))
+            }
+            Err(failure) => self.fail(&entry, &failure),
+        }
     }
 
     fn check_entry(&mut self, entry: &Entry, result: Result<Report, Problem>) -> io::Result<()> {

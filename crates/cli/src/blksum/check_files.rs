@@ -5,7 +5,7 @@
 //! behind it: their manifests name nothing but members. So are check files on servers, which name nothing but files beside them
 //! there, and other URLs.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
@@ -14,12 +14,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use blkhash::Algorithm;
-use blkimage::{AtUrl, FileKind, Format, Location, OpenOptions, Source, is_container, member_name};
+use blkimage::{
+    AtUrl, FileKind, Format, Location, OpenOptions, Source, is_container, member_name,
+    states_checksums,
+};
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use blksum::{Encoding, Tag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::image::advice;
+use super::settings::Settings;
+use super::stated;
 use crate::{messages, quote, stdio};
 
 /// Check files: those held in memory, then those that are opened in their turn.
@@ -36,6 +40,8 @@ pub struct CheckFile {
     held: Vec<u8>,
     position: usize,
     rest: Rest,
+    /// The names of images that are checked by reading them, because their parts have checksums.
+    read: VecDeque<OsString>,
     /// The URL of the file, in whose folder its names are.
     base: Option<String>,
 }
@@ -55,6 +61,8 @@ enum Rest {
     Container(PathBuf),
     /// The file is on a server.
     Url(String),
+    /// The file is an image that states checksums of its content.
+    Image(PathBuf),
     /// Reading failed.
     Error,
 }
@@ -99,11 +107,26 @@ impl CheckFiles {
         })
     }
 
-    /// Reads the manifests of containers, and the files on servers. The process is restricted before.
+    /// Returns the images that are read later.
+    pub fn images(&self) -> impl Iterator<Item = &Path> {
+        self.held.iter().flatten().filter_map(|file| match &file.rest {
+            Rest::Image(path) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
+    /// Returns the number of images that are checked by reading them, in the files that are held.
+    pub fn reads(&self) -> u64 {
+        self.held.iter().flatten().map(|file| file.read.len() as u64).sum()
+    }
+
+    /// Reads the manifests of containers, what images state of themselves, and the files on servers. The process is
+    /// restricted before.
     #[must_use]
-    pub fn with_later(mut self) -> Self {
+    pub fn with_later(mut self, settings: &Settings) -> Self {
         let held = std::mem::take(&mut self.held).into_iter();
-        self.held = held.map(|file| file.and_then(|file| file.with_later(&self.open))).collect();
+        let later = |file: CheckFile| file.with_later(&self.open, settings);
+        self.held = held.map(|file| file.and_then(later)).collect();
         self
     }
 
@@ -113,10 +136,14 @@ impl CheckFiles {
     }
 
     /// Returns the files, in the order of `names`.
-    pub fn open(self, names: &[OsString]) -> impl Iterator<Item = io::Result<CheckFile>> {
+    pub fn open(
+        self,
+        names: &[OsString],
+        settings: &Settings,
+    ) -> impl Iterator<Item = io::Result<CheckFile>> {
         let others = names.iter().skip(self.held.len());
-        let others =
-            others.map(move |name| open(name).and_then(|file| file.with_later(&self.open)));
+        let others = others
+            .map(move |name| open(name).and_then(|file| file.with_later(&self.open, settings)));
         self.held.into_iter().chain(others)
     }
 }
@@ -153,7 +180,7 @@ impl CheckFile {
                 Err(_) => break Rest::Error,
             }
         };
-        Self { held, rest, ..Self::new(Rest::None) }
+        Self { held, rest, ..self }
     }
 
     /// Returns the URL of the file, in whose folder its names are. `None` if it is on this host.
@@ -161,22 +188,28 @@ impl CheckFile {
         self.base.as_deref()
     }
 
-    fn new(rest: Rest) -> Self {
-        Self { held: Vec::new(), position: 0, rest, base: None }
-    }
-
-    /// Reads the manifest if this is a container, and the file if it is on a server.
-    fn with_later(self, options: &OpenOptions) -> io::Result<Self> {
+    /// Reads the manifest if this is a container, what an image states of itself, and the file if it is on a server.
+    fn with_later(self, options: &OpenOptions, settings: &Settings) -> io::Result<Self> {
         match self.rest {
-            Rest::Container(path) => {
-                Ok(Self { held: manifest(&path, options)?, ..Self::new(Rest::None) })
-            }
+            Rest::Container(path) => manifest(&path, options),
+            Rest::Image(path) => stated::check_file(&path, settings),
             Rest::Url(url) => {
                 let held = fetched(&url, options)?;
-                Ok(Self { held, base: Some(url), ..Self::new(Rest::None) })
+                Ok(Self { base: Some(url), ..Self::of_lines(held, []) })
             }
             rest => Ok(Self { rest, ..self }),
         }
+    }
+
+    /// Creates a check file of lines, and of images that are checked by reading them.
+    pub fn of_lines(held: Vec<u8>, read: impl IntoIterator<Item = OsString>) -> Self {
+        let read = read.into_iter().collect();
+        Self { held, position: 0, rest: Rest::None, read, base: None }
+    }
+
+    /// Takes the name of the next image that is checked by reading it.
+    pub fn next_read(&mut self) -> Option<OsString> {
+        self.read.pop_front()
     }
 }
 
@@ -192,7 +225,9 @@ impl Read for CheckFile {
         match &mut self.rest {
             Rest::None => Ok(0),
             Rest::Unread(file) => file.read(buf),
-            Rest::Error | Rest::Container(_) | Rest::Url(_) => Err(io::ErrorKind::Other.into()),
+            Rest::Error | Rest::Container(_) | Rest::Image(_) | Rest::Url(_) => {
+                Err(io::ErrorKind::Other.into())
+            }
         }
     }
 }
@@ -208,10 +243,11 @@ fn open(name: &OsStr) -> io::Result<CheckFile> {
     } else {
         match Path::new(name) {
             path if is_container(path) => Rest::Container(path.to_owned()),
+            path if states_checksums(path) => Rest::Image(path.to_owned()),
             path => Rest::Unread(File::open(path)?),
         }
     };
-    Ok(CheckFile::new(rest))
+    Ok(CheckFile { rest, ..CheckFile::of_lines(Vec::new(), []) })
 }
 
 /// Returns whether the name of the file of a URL is that of a tar archive.
@@ -244,17 +280,14 @@ fn fetched(url: &str, options: &OpenOptions) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Returns the error of an image as that of a file.
+/// Returns the error of a container or of a check file on a server.
 fn other(error: blkimage::Error) -> io::Error {
-    match error.io_error().map(io::Error::raw_os_error) {
-        Some(Some(code)) => io::Error::from_raw_os_error(code),
-        _ => io::Error::other(advice::reason(&error, true)),
-    }
+    stated::io_error(&error, true)
 }
 
 /// Returns the manifest of a container as a check file, in which every line names a member of the
 /// container.
-fn manifest(path: &Path, options: &OpenOptions) -> io::Result<Vec<u8>> {
+fn manifest(path: &Path, options: &OpenOptions) -> io::Result<CheckFile> {
     // Lines in a file of this name would be of files beside it, not of members.
     let Some(container) = options.open_container(path).map_err(other)? else {
         let kind = FileKind::of_name(path).map_or("a container".to_owned(), ToString::to_string);
@@ -293,7 +326,7 @@ fn manifest(path: &Path, options: &OpenOptions) -> io::Result<Vec<u8>> {
         }
     }
     let resolved = listed.iter().filter_map(|(_, name)| container.resolve(name).ok());
-    let listed: HashSet<_> = resolved.collect();
+    let listed: HashSet<_> = resolved.chain(manifest.read.iter().cloned()).collect();
     if let Some(disk) = manifest.disks.iter().find(|disk| !listed.contains(*disk)) {
         let disk = quote::name(disk);
         let unknown = unknown.map_or_else(String::new, |(number, line)| {
@@ -304,7 +337,8 @@ fn manifest(path: &Path, options: &OpenOptions) -> io::Result<Vec<u8>> {
             "has the disk {disk}, which its manifest does not list{unknown}"
         )));
     }
-    Ok(lines)
+    let read = manifest.read.iter().map(|disk| member_name(path, disk).into_os_string());
+    Ok(CheckFile::of_lines(lines, read))
 }
 
 /// Returns whether reading `name` may block on another process. A missing file never does.

@@ -65,7 +65,7 @@ impl Groups {
         items.map(move |item| {
             let wanted = match &item {
                 Item::Entry(entry) => self.wanted(entry, &mut begun),
-                Item::Malformed { .. } | Item::End(_) => Wanted::Nothing,
+                Item::Malformed { .. } | Item::Read(_) | Item::End(_) => Wanted::Nothing,
             };
             (item, wanted)
         })

@@ -1,6 +1,7 @@
 //! Iterates over the lines of check files, including malformed ones and errors. Prints nothing.
 
-use std::ffi::OsStr;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 
@@ -24,6 +25,8 @@ pub enum Item {
         /// The form of the line.
         mistake: Option<Mistake>,
     },
+    /// An image that is checked by reading it, because its parts have checksums.
+    Read(OsString),
     /// The end of the file.
     End(End),
 }
@@ -65,6 +68,8 @@ pub struct Lines<F> {
 /// The lines of an open file.
 struct FileLines {
     reader: Text<BufReader<CheckFile>>,
+    /// Images that are checked by reading them, before all lines.
+    read: VecDeque<OsString>,
     is_stdin: bool,
     /// Number of lines that were read.
     number: u64,
@@ -102,14 +107,27 @@ impl<'a, F: Iterator<Item = (&'a OsStr, io::Result<CheckFile>)>> Iterator for Li
 }
 
 impl FileLines {
-    fn new(file: CheckFile, is_stdin: bool) -> Self {
+    fn new(mut file: CheckFile, is_stdin: bool) -> Self {
         let base = file.base().map(str::to_owned);
+        let read = std::iter::from_fn(|| file.next_read()).collect();
         let reader = Text::new(BufReader::with_capacity(BUFFER_SIZE, file));
-        Self { reader, is_stdin, number: 0, bytes: 0, has_entries: false, is_over: false, base }
+        Self {
+            reader,
+            read,
+            is_stdin,
+            number: 0,
+            bytes: 0,
+            has_entries: false,
+            is_over: false,
+            base,
+        }
     }
 
     /// Returns the next line that is not ignored. `line` is a reused buffer.
     fn next(&mut self, parser: &mut Parser, line: &mut Vec<u8>) -> Result<Item, End> {
+        if let Some(name) = self.read.pop_front() {
+            return Ok(Item::Read(name));
+        }
         if self.number == 0 {
             let head = self.reader.fill_buf()?;
             if let Some(format) = probe(head) {

@@ -35,6 +35,7 @@ mod report;
 mod search;
 mod settings;
 mod small;
+mod stated;
 mod text;
 mod windows;
 

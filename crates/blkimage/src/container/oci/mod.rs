@@ -145,7 +145,7 @@ impl Container for Images {
             text += &digest.line(name);
         }
         // All blobs are listed, and so are those of all disks.
-        Ok(Manifest { text: text.into_bytes(), disks: Vec::new() })
+        Ok(Manifest { text: text.into_bytes(), disks: Vec::new(), read: Vec::new() })
     }
 
     /// A member is a disk, or a file of the layout as it is.

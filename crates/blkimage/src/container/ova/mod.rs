@@ -124,7 +124,8 @@ impl Container for Ova {
         // A descriptor that is not understood does not match its line, either.
         let named = ovf::disks(&self.text(&self.descriptor)?).unwrap_or_default();
         let member = |disk: &ovf::Disk| self.referenced(&disk.name).map(|it| it.name.clone());
-        Ok(Manifest { text, disks: named.iter().map(member).collect::<Result<_>>()? })
+        let disks = named.iter().map(member).collect::<Result<_>>()?;
+        Ok(Manifest { text, disks, read: Vec::new() })
     }
 
     fn resolve(&self, name: &[u8]) -> Result<Vec<u8>> {

@@ -1,0 +1,63 @@
+//! Checksums that an image states of its own content.
+//!
+//! Digests are only handed out, because this crate computes none. Checksums of parts, such as those of chunks, are
+//! compared by every read.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::open::detect;
+use crate::options::OpenOptions;
+use crate::probe::Format;
+
+/// The checksums that an image states of its own content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stated {
+    /// Digests of all of the content. There may be several of one algorithm.
+    pub digests: Vec<StatedDigest>,
+    /// The name of the checksums of its parts, which every read compares, as in `Adler-32 of each chunk`. `None` if there are
+    /// none, or not all parts have one.
+    pub parts: Option<&'static str>,
+}
+
+/// A digest of all of the content of an image, as it states it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StatedDigest {
+    /// The name of the algorithm, `md5` or `sha1`.
+    pub algorithm: &'static str,
+    /// The digest.
+    pub digest: Vec<u8>,
+}
+
+impl StatedDigest {
+    /// Creates a digest.
+    pub fn new(algorithm: &'static str, digest: impl Into<Vec<u8>>) -> Self {
+        Self { algorithm, digest: digest.into() }
+    }
+}
+
+impl Format {
+    /// Returns whether images of this format state checksums of their content.
+    pub fn states_checksums(self) -> bool {
+        matches!(self, Self::Ewf)
+    }
+}
+
+impl OpenOptions {
+    /// Opens the image at `path` and returns the checksums that it states of its content. Returns `None` if it states none.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`open`](Self::open) does.
+    pub fn stated_checksums(&self, path: &Path) -> Result<Option<Stated>> {
+        Ok(self.open(path)?.stated_checksums())
+    }
+}
+
+/// Returns whether the file at `path` is an image of a format that [states checksums](Format::states_checksums) of its content.
+/// Its first bytes decide, with which no check file begins.
+pub fn states_checksums(path: &Path) -> bool {
+    detect(path).is_ok_and(Format::states_checksums)
+}

@@ -1,0 +1,57 @@
+//! The check file that an image is of its own content.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use blkhash::Algorithm;
+use blkimage::StatedDigest;
+use blksum::check_file::{Form, Style};
+use blksum::{Encoding, Tag};
+
+use super::check_files::CheckFile;
+use super::settings::Settings;
+use crate::image::advice;
+
+/// Returns the checksums that the image at `path` states of its content as a check file. Without digests, the image is
+/// checked by reading it, which compares the checksums of its parts.
+pub fn check_file(path: &Path, settings: &Settings) -> io::Result<CheckFile> {
+    if settings.part.is_some() || settings.open.snapshot.is_some() {
+        return Err(io::Error::other(WHOLE_CONTENT));
+    }
+    let options = settings.open.clone().format(None);
+    let stated = options.stated_checksums(path);
+    let stated = stated.map_err(|error| io_error(&error, error.name() == path))?;
+    let stated = stated.ok_or_else(|| io::Error::other(NOTHING))?;
+    let mut lines = Vec::new();
+    for stated in &stated.digests {
+        lines.extend(line(path, stated).ok_or_else(|| io::Error::other(NOTHING))?);
+    }
+    match (lines.is_empty(), stated.parts) {
+        (true, None) => Err(io::Error::other(NOTHING)),
+        (true, Some(_)) => Ok(CheckFile::of_lines(lines, [OsString::from(path)])),
+        (false, _) => Ok(CheckFile::of_lines(lines, [])),
+    }
+}
+
+/// Returns the line of a digest. `None` if its algorithm is not known.
+fn line(path: &Path, stated: &StatedDigest) -> Option<Vec<u8>> {
+    let algorithm: Algorithm = stated.algorithm.parse().ok()?;
+    let form = Form::Tagged(Tag::from(Tag::linear(algorithm)));
+    let style = Style { form, encoding: Encoding::Hex, zero: false };
+    Some(style.line(path.as_os_str().as_bytes(), &stated.digest))
+}
+
+/// Converts an error of an image that stands for a check file. `is_own`: the error is about that file.
+pub fn io_error(error: &blkimage::Error, is_own: bool) -> io::Error {
+    match error.io_error().map(io::Error::raw_os_error) {
+        Some(Some(code)) if is_own => io::Error::from_raw_os_error(code),
+        _ => io::Error::other(advice::reason(error, is_own)),
+    }
+}
+
+const WHOLE_CONTENT: &str = "its checksums are of all of its content: leave out --partition, --offset, --length and \
+                             --snapshot";
+
+const NOTHING: &str = "is an image that states no checksum of its content";

@@ -93,7 +93,8 @@ fn run(
         return Ok(Some(row));
     };
     row.length = summary.units.saturating_mul(summary.unit);
-    row.matched("reference count", summary.units, 0);
+    let checksum = if kind == Format::Ewf.name() { "Adler-32" } else { "reference count" };
+    row.matched(checksum, summary.units, 0);
     row.remarks = remarks(&summary);
     row.structure = Some(summary);
     sink.row(&row);

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use self::announced::Announced;
 use self::known_extent::KnownExtent;
 use self::on_volume::OnVolume;
+use crate::acquisition::Acquisition;
 use crate::bitmap::{Bitmap, DirtyExtents};
 use crate::chain::Chain;
 use crate::check::{Summary, Visitor};
@@ -129,6 +130,11 @@ impl Image {
     /// Those of parts are compared when the parts are read. Digests of the whole content are for the caller to compare.
     pub fn stated_checksums(&self) -> Option<Stated> {
         self.layers.first().and_then(|layer| layer.stated())
+    }
+
+    /// Returns what a forensic image says of how it was made. Returns `None` for other images.
+    pub fn acquisition(&self) -> Option<&Acquisition> {
+        self.layers.first().and_then(|layer| layer.acquisition())
     }
 
     /// The images of the chain, this one first.

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::acquisition::Acquisition;
 use crate::bitmap::Bitmap;
 use crate::check::{Summary, Visitor};
 use crate::error::{Error, ErrorKind, Result};
@@ -74,6 +75,11 @@ pub(crate) trait Layer: Send + Sync {
     /// Returns the checksums that the layer states of its content, as in
     /// [`Image::stated_checksums`](crate::Image::stated_checksums).
     fn stated(&self) -> Option<Stated> {
+        None
+    }
+
+    /// Returns what a forensic image says of how it was made, as in [`Image::acquisition`](crate::Image::acquisition).
+    fn acquisition(&self) -> Option<&Acquisition> {
         None
     }
 

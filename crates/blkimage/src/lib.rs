@@ -49,6 +49,7 @@
 #[cfg(test)]
 extern crate self as blkimage;
 
+mod acquisition;
 mod advice;
 mod bitmap;
 mod buffer;
@@ -94,6 +95,7 @@ mod warnings;
 
 use blksys as sys;
 
+pub use acquisition::{Acquisition, CaseField};
 pub use bitmap::Bitmap;
 #[cfg(feature = "http")]
 pub use blkhttp::{

@@ -9,8 +9,8 @@ use blkimage::partition::{self, Details, Label, Partition, TableError};
 use blkimage::{Image, Member, MemberFile, OpenOptions, Snapshot};
 use blkrecord::Name;
 
-use super::args;
 use super::source::shown;
+use super::{acquisition, args};
 use crate::image::about;
 use crate::image::input::{self, Origin};
 use crate::problem::{Failure, Outcome, Problem};
@@ -83,6 +83,9 @@ fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String
             .map(|(part, details)| info::Partition::new(part, details))
             .collect(),
         partition_problem: problem,
+        acquisition: image.acquisition().map(|acquisition| {
+            info::Acquisition::new(acquisition, &image.stated_checksums().unwrap_or_default())
+        }),
     };
     Ok(json::line(&object))
 }
@@ -120,6 +123,10 @@ fn text(
                 line("", format!("{}, changes told by {}", Bytes(file.size()), object.validator));
             }
         }
+    }
+    if let Some(acquisition) = image.acquisition() {
+        let stated = image.stated_checksums().unwrap_or_default();
+        acquisition::lines(acquisition, &stated, &mut line);
     }
     if let Some(snapshots) = snapshots {
         line("snapshots", count(snapshots.len()));

@@ -3,6 +3,7 @@
 //!
 //! [`args`] is the command line, and each subcommand is a module.
 
+mod acquisition;
 mod algorithms;
 mod args;
 mod bench;

@@ -26,6 +26,86 @@ record! {
         pub partitions: Vec<Partition<'a>>,
         /// what is wrong with the table, of which then nothing, a part, or the backup of a GPT is listed
         pub partition_problem: Option<String>,
+        /// how the content was acquired, as the image says
+        #[absent("if it is no forensic image")]
+        pub acquisition: Option<Acquisition>,
+    }
+}
+
+record! {
+    /// What a forensic image says of itself.
+    pub struct Acquisition {
+        /// bytes of content in a chunk
+        pub chunk_size: u64,
+        /// number of chunks
+        pub chunks: u64,
+        /// bytes in a sector
+        pub sector_size: u64,
+        /// `none`, `fast` or `best`
+        pub compression: Option<&'static str>,
+        /// `removable`, `fixed`, `optical` or `memory`
+        pub medium: Option<&'static str>,
+        /// whether all of a device was acquired
+        pub is_physical: bool,
+        /// the case data
+        pub case: Case,
+        /// digests of the content that the image states, which `blksum -c` compares
+        pub digests: Vec<StatedDigest>,
+        /// ranges that could not be read when it was acquired
+        pub errors: Vec<UnreadRange>,
+        /// number of such ranges that are not listed
+        pub more_errors: u64,
+    }
+}
+
+record! {
+    /// Case data, as texts of the image.
+    #[derive(Default)]
+    pub struct Case {
+        /// case number
+        pub case_number: Option<String>,
+        /// evidence number
+        pub evidence_number: Option<String>,
+        /// description
+        pub description: Option<String>,
+        /// name of the examiner
+        pub examiner: Option<String>,
+        /// notes
+        pub notes: Option<String>,
+        /// when it was acquired
+        pub acquired: Option<String>,
+        /// what the clock of that system said
+        pub system_time: Option<String>,
+        /// version of the program
+        pub software: Option<String>,
+        /// operating system
+        pub system: Option<String>,
+        /// model of the device
+        pub model: Option<String>,
+        /// serial number of the device
+        pub serial_number: Option<String>,
+        /// label of the device
+        pub device_label: Option<String>,
+    }
+}
+
+record! {
+    /// A digest that an image states of its content.
+    pub struct StatedDigest {
+        /// `md5`, `sha1` or `sha256`
+        pub algorithm: &'static str,
+        /// its value in hexadecimal
+        pub digest: String,
+    }
+}
+
+record! {
+    /// A range that could not be read.
+    pub struct UnreadRange {
+        /// offset of its first byte
+        pub offset: u64,
+        /// its bytes
+        pub length: u64,
     }
 }
 
@@ -62,6 +142,51 @@ record! {
         pub uuid: Option<String>,
         /// its name in a GPT; empty without one
         pub label: &'a str,
+    }
+}
+
+impl Acquisition {
+    /// Describes how an image was acquired, and the digests that it states.
+    pub fn new(found: &blkimage::Acquisition, stated: &blkimage::Stated) -> Self {
+        let mut case = Case::default();
+        for field in &found.case {
+            let place = match field.name {
+                "case_number" => &mut case.case_number,
+                "evidence_number" => &mut case.evidence_number,
+                "description" => &mut case.description,
+                "examiner" => &mut case.examiner,
+                "notes" => &mut case.notes,
+                "acquired" => &mut case.acquired,
+                "system_time" => &mut case.system_time,
+                "software" => &mut case.software,
+                "system" => &mut case.system,
+                "model" => &mut case.model,
+                "serial_number" => &mut case.serial_number,
+                "device_label" => &mut case.device_label,
+                _ => continue,
+            };
+            *place = Some(field.value.clone());
+        }
+        let digests = stated.digests.iter().map(|stated| StatedDigest {
+            algorithm: stated.algorithm,
+            digest: blkrecord::hex(&stated.digest),
+        });
+        let errors = found
+            .errors
+            .iter()
+            .map(|range| UnreadRange { offset: range.start, length: range.end - range.start });
+        Self {
+            chunk_size: found.chunk_size,
+            chunks: found.chunks,
+            sector_size: found.sector_size,
+            compression: found.compression,
+            medium: found.medium,
+            is_physical: found.is_physical,
+            case,
+            digests: digests.collect(),
+            errors: errors.collect(),
+            more_errors: found.more_errors,
+        }
     }
 }
 

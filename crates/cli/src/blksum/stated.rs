@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use blkhash::Algorithm;
-use blkimage::StatedDigest;
+use blkimage::{ErrorKind, StatedDigest};
 use blksum::check_file::{Form, Style};
 use blksum::{Encoding, Tag};
 
@@ -46,7 +46,10 @@ fn line(path: &Path, stated: &StatedDigest) -> Option<Vec<u8>> {
 /// Converts an error of an image that stands for a check file. `is_own`: the error is about that file.
 pub fn io_error(error: &blkimage::Error, is_own: bool) -> io::Error {
     match error.io_error().map(io::Error::raw_os_error) {
-        Some(Some(code)) if is_own => io::Error::from_raw_os_error(code),
+        // That of another file, which an image names, is the source of a longer reason.
+        Some(Some(code)) if error.kind() != ErrorKind::Reference => {
+            io::Error::from_raw_os_error(code)
+        }
         _ => io::Error::other(advice::reason(error, is_own)),
     }
 }

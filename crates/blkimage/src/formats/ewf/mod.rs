@@ -17,6 +17,11 @@ mod sums;
 mod table;
 mod volume;
 
+#[cfg(test)]
+mod builder;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use self::chunks::Readers;

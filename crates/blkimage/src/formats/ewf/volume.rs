@@ -48,7 +48,8 @@ impl Volume {
             return Err(section.file().error(ErrorKind::Unsupported, reason).at(section.offset));
         }
         let chunk = chunk.max(1);
-        if size.div_ceil(chunk) != chunks {
+        // libewf has a chunk for bytes that are no whole sector, and does not count them.
+        if !matches!(chunks.checked_sub(size.div_ceil(chunk)), Some(0 | 1)) {
             return Err(
                 section.invalid("states a number of chunks that is not that of its sectors")
             );

@@ -73,6 +73,56 @@ def gzip(content):
     return bytes.fromhex("1f8b08000000000000ff") + stored(content) + u32(zlib.crc32(content)) + u32(len(content))
 
 
+def adler(data):
+    """Data with their Adler-32."""
+    return data + u32(zlib.adler32(data))
+
+
+def ewf(kind="fast", chunks=3, digests=True, errors=False):
+    """A segment of an EWF image with chunks of 512 bytes, and the byte before it that repairs no checksum."""
+    file = b"EVF\x09\r\n\xff\0\x01" + u16(1) + u16(0)
+
+    def section(name, data=b""):
+        following = len(file) if name == b"done" else len(file) + 76 + len(data)
+        return file + adler(name.ljust(16, b"\0") + u64(following) + u64(76 + len(data)) + bytes(40)) + data
+
+    content = [(TEXT * 16)[:512], bytes(512), bytes(range(256)) * 2]
+    pieces = [(adler(it), 0) if kind == "stored" or number == 2 else (packed(it), 1 << 31) for number, it in enumerate(content[:chunks])]
+    file = section(b"header", packed(b"1\nmain\nc\tn\ta\tm\nA\tB\tC\t2026 1 2 3 4 5\n\n"))
+    is_short = kind == "smart"
+    if is_short:
+        file = section(b"volume", adler(u32(1) + u32(chunks) + u32(1) + u32(512) + u32(chunks) + bytes(65) + b"SMART"))
+    else:
+        file = section(b"volume", adler(u32(1) + u32(chunks) + u32(1) + u32(512) + u64(chunks) + bytes(1048 - 24)))
+    base = 0 if is_short else len(file)
+    at = len(file) + 76 + 24 + 4 * chunks if is_short else 76
+    entries = b""
+    for data, flag in pieces:
+        entries += u32(at | flag)
+        at += len(data)
+    header = adler(u32(chunks) + u32(0) + u64(base) + u32(0))
+    data = b"".join(data for data, _ in pieces)
+    if is_short:
+        file = section(b"table", header + entries + data)
+    else:
+        file = section(b"sectors", data)
+        file = section(b"table", header + adler(entries))
+        file = section(b"table2", header + adler(entries))
+    if errors:
+        file = section(b"error2", adler(u32(1) + bytes(512)) + adler(u32(1) + u32(2)))
+    if digests:
+        raw = b"".join(content[:chunks])
+        md5 = hashlib.md5(raw).digest()
+        file = section(b"digest", adler(md5 + hashlib.sha1(raw).digest() + bytes(40)))
+        file = section(b"hash", adler(md5 + bytes(16)))
+    return b"\0" + section(b"done")
+
+
+def packed(content):
+    """A stream of zlib that stores the content, so that it is the same with every library."""
+    return b"\x78\x01" + stored(content) + struct.pack(">I", zlib.adler32(content))
+
+
 def qcow2(version=3, incompatible=0, compressed=b"", snapshot=False):
     """An image of 16 clusters of 512 bytes, with data, zeros, a compressed cluster and empty ones."""
     cluster, tables = 512, 4
@@ -251,6 +301,13 @@ def all_seeds():
         "clusters": clusters(),
         "compressed": compressed(),
         "contents": disks(4, head=u8(200) + u8(15) + u32(1 << 20) + u8(3)),
+        "ewf": [
+            ("stored", ewf("stored")),
+            ("compressed", ewf()),
+            ("smart", ewf("smart", digests=False)),
+            ("errors", ewf(errors=True)),
+            ("empty", ewf(chunks=0)),
+        ],
         "ext": disks(6),
         "fat": disks(4),
         "hasher": [

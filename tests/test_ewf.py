@@ -260,11 +260,7 @@ def test_mutants_have_the_content_of_ewfexport_or_none(blksum, workdir, count):
         ours = [line.rpartition(b" = ")[2].decode() for line in result.stdout.splitlines()] or None
         theirs = ewf_images.export("x.E01")
         if ours is not None and theirs is not None:
-            if ours != linear(theirs):
-                shutil.copy("x.E01", f"/tmp/ewf/mutant{number}")
             assert ours == linear(theirs), number
-        if ours is not None and theirs is None:
-            shutil.copy("x.E01", f"/tmp/ewf/alone{number}")
         outcomes[("none", "theirs", "ours alone", "both")[(ours is not None) * 2 + (theirs is not None)]] += 1
     assert outcomes["ours alone"] == 0 and outcomes["both"] > 0 and outcomes["none"] > 0, outcomes
 

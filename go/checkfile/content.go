@@ -33,9 +33,9 @@ const (
 	sector = 512
 )
 
-// formats are the names of formats in QEMU.
+// formats are the names of formats, in QEMU if that has one.
 var formats = []string{
-	"raw", "qcow2", "qcow", "vmdk", "vdi", "vhdx", "vpc", "qed", "parallels", "luks", "bochs", "cloop", "dmg",
+	"raw", "qcow2", "qcow", "vmdk", "vdi", "vhdx", "vpc", "qed", "parallels", "luks", "bochs", "cloop", "dmg", "ewf",
 }
 
 // Formats returns the names of the formats that a tag can record.

@@ -35,6 +35,8 @@ func probe(head []byte) string {
 		return "bochs"
 	case starts("#!/bin/sh\n#V2.0 Format\nmodprobe cloop"):
 		return "cloop"
+	case starts("EVF\t\r\n\xff\x00"):
+		return "ewf"
 	}
 	return ""
 }

@@ -159,7 +159,7 @@ fn sections_that_are_refused() {
     for value in [1, 75, 1129, u64::MAX] {
         assert_refused(size(value), corrupt, "impossible size");
     }
-    assert_refused(size(1000), corrupt, "short");
+    assert_refused(size(1000), corrupt, "its section \"volume\" does not match its Adler-32");
     assert!(open(size(0)).is_ok());
     assert_refused(bytes[..bytes.len() - 1].to_vec(), corrupt, "cut off");
     let mut flipped = bytes.clone();
@@ -225,12 +225,15 @@ fn tables_that_are_refused() {
     refused(&good, &flipped(32), "(table2) does not match its Adler-32");
     refused(&good, &table(base, &[76]), "not the copy");
     refused(&good, &table(0, &[76, next]), "not the copy");
-    for second in [76, 0, 1 << 31] {
+    for second in [76, 0] {
         let other = table(base, &[76, second]);
         refused(&other, &other, "do not ascend");
     }
-    let far = table(base, &[76, 1 << 30]);
-    refused(&far, &far, "past the end");
+    // The highest bit is a part of an offset that would go back without it.
+    for second in [1 << 30, 1 << 31, 1 << 31 | 76] {
+        let far = table(base, &[76, second]);
+        refused(&far, &far, "past the end");
+    }
     let off = table(base, &[76, next + 1]);
     refused(&off, &off, "has another length");
     let packed = table(base, &[76, next | 1 << 31]);

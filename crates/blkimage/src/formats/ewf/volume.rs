@@ -17,6 +17,8 @@ pub(super) struct Volume {
     pub medium: u8,
     pub flags: u8,
     pub compression: u8,
+    /// Sectors that are given up together if one cannot be read.
+    pub granularity: u32,
     /// The id of all segments of one image, zero in old ones.
     pub id: [u8; 16],
     /// Whether this is the short section of SMART, in whose segments tables have no checksum of their entries.
@@ -32,10 +34,12 @@ impl Volume {
         let sectors = if is_short { u64::from(head.le32(16)) } else { head.le64(16) };
         let mut id = [0; 16];
         let (mut medium, mut flags, mut compression) = (FIXED, PHYSICAL, u8::MAX);
+        let mut granularity = 0;
         if !is_short {
             let bytes = head.bytes();
             (medium, flags, compression) = (bytes[0], bytes[36], bytes[52]);
             id.copy_from_slice(&bytes[64..80]);
+            granularity = head.le32(56);
         }
         let chunk = per_chunk.saturating_mul(sector);
         let size = sectors.checked_mul(sector).filter(|size| i64::try_from(*size).is_ok());
@@ -54,7 +58,18 @@ impl Volume {
                 section.invalid("states a number of chunks that is not that of its sectors")
             );
         }
-        Ok(Self { chunks, chunk, sector, size, medium, flags, compression, id, is_short })
+        Ok(Self {
+            chunks,
+            chunk,
+            sector,
+            size,
+            medium,
+            flags,
+            compression,
+            granularity,
+            id,
+            is_short,
+        })
     }
 
     /// Returns the name of the kind of medium.

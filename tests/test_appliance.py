@@ -102,10 +102,10 @@ def test_tar_program(blksum, disks):
 
 def test_a_file_with_the_whole_name_wins_over_an_archive_of_another_name(blksum, disks):
     members, _ = disks
-    archive("a.bin", members)
-    assert blksum("a.bin:disk1.qcow2").returncode == 0
-    pathlib.Path("a.bin:disk1.qcow2").write_bytes(b"x" * 1000)
-    assert blksum.hex("-f", "raw", "a.bin:disk1.qcow2") == blkhash.checksum(b"x" * 1000).hex()
+    archive("a.tar", members)
+    assert blksum("a.tar:disk1.qcow2").returncode == 0
+    pathlib.Path("a.tar:disk1.qcow2").write_bytes(b"x" * 1000)
+    assert blksum.hex("-f", "raw", "a.tar:disk1.qcow2") == blkhash.checksum(b"x" * 1000).hex()
 
 
 def test_a_file_beside_an_appliance_is_not_its_disk(blksum, disks):

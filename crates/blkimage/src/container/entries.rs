@@ -14,7 +14,6 @@ use crate::error::{ErrorKind, Result, excerpt};
 use crate::storage::HostFile;
 
 /// The members of an archive, and where to find each.
-#[derive(Clone, Default)]
 pub(crate) struct Entries {
     all: Vec<Entry>,
     /// Indices by [`key`]. Of a folder that has several members, that of the first.
@@ -27,14 +26,11 @@ pub(crate) struct Rules {
     pub max_headers: u32,
     /// Whether links, devices and FIFOs are allowed.
     pub special: bool,
-    /// Whether files with holes are read.
-    pub sparse: bool,
 }
 
 impl Rules {
     pub fn reader(self, file: &HostFile) -> Reader<'_> {
         let reader = Reader::new(file, self.max_headers);
-        let reader = if self.sparse { reader.with_sparse() } else { reader };
         if self.special { reader.for_runtimes() } else { reader }
     }
 }
@@ -43,7 +39,7 @@ impl Entries {
     /// Reads the headers of an archive.
     pub fn new(file: &HostFile, rules: Rules) -> Result<Self> {
         let mut reader = rules.reader(file);
-        let mut entries = Self::default();
+        let mut entries = Self { all: Vec::new(), by_key: BTreeMap::new() };
         while let Some(entry) = reader.entry()? {
             entries.add(file, entry, rules)?;
         }
@@ -68,7 +64,7 @@ impl Entries {
     }
 
     /// Adds a member. Fails if it is not a file or folder of its own beneath the folder of the archive.
-    pub fn add(&mut self, file: &HostFile, entry: Entry, rules: Rules) -> Result<()> {
+    fn add(&mut self, file: &HostFile, entry: Entry, rules: Rules) -> Result<()> {
         let is_allowed = match entry.node {
             Node::File | Node::Folder => true,
             Node::Special(_) | Node::Global => rules.special,
@@ -82,7 +78,7 @@ impl Entries {
             );
             return Err(file.error(ErrorKind::Unsupported, reason).at(entry.header()));
         }
-        if let Some(reason) = refusal(&entry.name, entry.node == Node::Folder) {
+        if let Some(reason) = refusal(&entry) {
             let reason = format!("has the member \"{}\", {reason}", excerpt(&entry.name));
             return Err(file.error(ErrorKind::Unsupported, reason).at(entry.header()));
         }
@@ -99,7 +95,7 @@ impl Entries {
     }
 
     /// Fails if another member is in a folder that is a file. What lies in a folder follows it in the order of keys.
-    pub fn check_folders(&self, file: &HostFile) -> Result<()> {
+    fn check_folders(&self, file: &HostFile) -> Result<()> {
         let following = self.by_key.iter().skip(1);
         for ((outer_key, outer), (inner_key, inner)) in self.by_key.iter().zip(following) {
             let (outer, inner) = (&self.all[*outer], &self.all[*inner]);
@@ -117,14 +113,14 @@ impl Entries {
 }
 
 /// Returns why programs extract a member to different places, if they do.
-pub(super) fn refusal(name: &[u8], is_folder: bool) -> Option<&'static str> {
-    let mut components = name.split(|byte| *byte == b'/');
+fn refusal(entry: &Entry) -> Option<&'static str> {
+    let mut components = entry.name.split(|byte| *byte == b'/');
     let last = components.clone().next_back();
-    if name.starts_with(b"/") {
+    if entry.name.starts_with(b"/") {
         Some("whose name is absolute")
     } else if components.any(|component| component == b"..") {
         Some("whose name has the component \"..\"")
-    } else if !is_folder && matches!(last, Some(b"" | b".")) {
+    } else if entry.node != Node::Folder && matches!(last, Some(b"" | b".")) {
         Some("a file with the name of a folder")
     } else {
         None
@@ -132,11 +128,11 @@ pub(super) fn refusal(name: &[u8], is_folder: bool) -> Option<&'static str> {
 }
 
 /// Returns a name without components that lead nowhere. Joined by [`SEPARATOR`], names are in the order of folders.
-pub(super) fn key(name: &[u8]) -> Vec<u8> {
+fn key(name: &[u8]) -> Vec<u8> {
     let components = name.split(|byte| *byte == b'/');
     let components = components.filter(|component| !matches!(*component, b"" | b"."));
     components.collect::<Vec<_>>().join(SEPARATOR)
 }
 
 /// Sorts before every other byte, and is in no name of a member.
-pub(super) const SEPARATOR: &[u8] = b"\0";
+const SEPARATOR: &[u8] = b"\0";

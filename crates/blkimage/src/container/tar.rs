@@ -4,12 +4,8 @@
 //! one of them guesses, the archive is refused: a manifest, a checksum and an import must not be of
 //! different bytes.
 
-pub(crate) mod sparse;
-
 use std::ops::Range;
-use std::sync::Arc;
 
-use self::sparse::{Records, Sparse};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::storage::HostFile;
 
@@ -23,8 +19,6 @@ pub(crate) struct Entry {
     pub node: Node,
     /// Where a link leads. `None` if programs read that differently.
     pub target: Option<Vec<u8>>,
-    /// What of a file with holes is stored.
-    pub sparse: Option<Arc<Sparse>>,
 }
 
 /// The type of a member.
@@ -87,33 +81,12 @@ pub(crate) struct Reader<'a> {
     is_for_runtimes: bool,
     /// Whether the padding of the last member must be there.
     needs_padding: bool,
-    reads_sparse: bool,
 }
 
 impl<'a> Reader<'a> {
     /// Creates a reader that fails at an archive of more than `max_headers` headers.
     pub fn new(file: &'a HostFile, max_headers: u32) -> Self {
-        Self {
-            file,
-            at: 0,
-            headers: 0,
-            max_headers,
-            is_for_runtimes: false,
-            needs_padding: true,
-            reads_sparse: false,
-        }
-    }
-
-    /// Goes on behind a member, after `headers` headers.
-    #[cfg(feature = "compressed")]
-    pub fn behind(self, entry: &Entry, headers: u32) -> Self {
-        let at = entry.offset + entry.size.next_multiple_of(BLOCK);
-        Self { at, headers, ..self }
-    }
-
-    /// Accepts files with holes, as GNU tar writes them.
-    pub fn with_sparse(self) -> Self {
-        Self { reads_sparse: true, ..self }
+        Self { file, at: 0, headers: 0, max_headers, is_for_runtimes: false, needs_padding: true }
     }
 
     /// Refuses what the tar reader of Go refuses, too, and what container runtimes read differently. Returns global headers
@@ -158,10 +131,6 @@ impl<'a> Reader<'a> {
                 (Kind::Other, _) => Some(0),
                 _ => header.size(),
             };
-            let mut old_map = None;
-            if kind == Kind::Sparse && self.reads_sparse && size.is_some() {
-                old_map = Some(self.old_map(&block, start)?);
-            }
             let content = self.at;
             let next = size
                 .and_then(|size| size.checked_next_multiple_of(BLOCK))
@@ -177,16 +146,8 @@ impl<'a> Reader<'a> {
             }
             self.at = next;
             match kind {
-                Kind::Sparse if old_map.is_none() => {
-                    return Err(self.unsupported(SPARSE, start));
-                }
-                Kind::File | Kind::Folder | Kind::Other | Kind::Sparse => {
-                    let records = std::mem::take(&mut extended.sparse);
-                    let mut entry = self.member(&header, extended, content, size)?;
-                    if old_map.is_some() || !records.is_empty() {
-                        self.add_holes(&mut entry, &records, old_map)?;
-                    }
-                    return Ok(Some(entry));
+                Kind::File | Kind::Folder | Kind::Other => {
+                    return self.member(&header, extended, content, size).map(Some);
                 }
                 Kind::LongName => {
                     let text = self.text(content, size)?;
@@ -202,9 +163,6 @@ impl<'a> Reader<'a> {
                         true => Some("several PAX headers of one member"),
                         false => extended.add(&text, size as usize).err(),
                     };
-                    if !extended.sparse.is_empty() && !self.reads_sparse {
-                        return Err(self.unsupported(SPARSE, start));
-                    }
                     let is_overlay = self.is_for_runtimes && extended.is_overlay;
                     let reason = reason.or(is_overlay.then_some("attributes of an overlay"));
                     if let Some(reason) = reason {
@@ -216,16 +174,10 @@ impl<'a> Reader<'a> {
                     if self.is_for_runtimes {
                         let name = self.name(&header, Extended::default(), start)?;
                         let node = Node::Global;
-                        return Ok(Some(Entry {
-                            name,
-                            offset: content,
-                            size,
-                            node,
-                            target: None,
-                            sparse: None,
-                        }));
+                        return Ok(Some(Entry { name, offset: content, size, node, target: None }));
                     }
                 }
+                Kind::Sparse => return Err(self.unsupported("sparse members", start)),
             }
         }
     }
@@ -241,7 +193,6 @@ impl<'a> Reader<'a> {
         }
         let mut global = Extended::default();
         let reason = global.add(&self.text(content, size)?, size as usize).err();
-        let reason = reason.or((!global.sparse.is_empty()).then_some(SPARSE));
         let names_members = global.path.is_some() || global.size.is_some();
         match reason.or(names_members.then_some("names or sizes for all members")) {
             Some(reason) => Err(self.unsupported(reason, start)),
@@ -268,7 +219,7 @@ impl<'a> Reader<'a> {
             (Kind::File, kind @ b'7') if self.is_for_runtimes => Node::Unknown(kind),
             (Kind::Other, kind @ (b'1' | b'2' | b'3' | b'4' | b'6')) => Node::Special(kind),
             (Kind::Other, kind) => Node::Unknown(kind),
-            (Kind::File | Kind::Sparse, _) if !is_folder => Node::File,
+            (Kind::File, _) if !is_folder => Node::File,
             _ => Node::Folder,
         };
         let corrupt = |what: &str| {
@@ -294,7 +245,7 @@ impl<'a> Reader<'a> {
         if node == Node::Folder && (size > 0 || header.size() != Some(0)) {
             return Err(corrupt("which is no file and has a size"));
         }
-        Ok(Entry { name, offset, size, node, target, sparse: None })
+        Ok(Entry { name, offset, size, node, target })
     }
 
     /// Returns the name of a member, whose header is at `start`.
@@ -377,8 +328,6 @@ struct Extended {
     path: Option<Vec<u8>>,
     size: Option<u64>,
     has_records: bool,
-    /// Records of a file with holes.
-    sparse: Records,
     /// Where a link leads, from a header of GNU tar and from PAX records.
     long_link: Option<Vec<u8>>,
     link_path: Option<Vec<u8>>,
@@ -447,7 +396,7 @@ impl Extended {
                 b"linkpath" if value.is_empty() || value.contains(&0) => return Err(INVALID),
                 b"linkpath" => self.link_path = Some(value.to_vec()),
                 b"size" => self.size = Some(decimal(value).ok_or(INVALID)?),
-                _ if key.starts_with(b"GNU.sparse.") => self.sparse.add(key, value)?,
+                _ if key.starts_with(b"GNU.sparse") => return Err("sparse members"),
                 // Parts of archives of several volumes, and folders of incremental ones.
                 _ if key.starts_with(b"GNU.") => return Err("members with PAX records of GNU tar"),
                 _ if OVERLAYS.iter().any(|start| key.starts_with(start)) => self.is_overlay = true,
@@ -460,9 +409,6 @@ impl Extended {
         Ok(())
     }
 }
-
-/// Part of a reason.
-const SPARSE: &str = "sparse members";
 
 fn decimal(digits: &[u8]) -> Option<u64> {
     let is_plain = digits.iter().all(u8::is_ascii_digit);

@@ -163,7 +163,7 @@ impl Storage for Plain {
 }
 
 /// Archives of Docker have links to layers under other names.
-const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: true, sparse: false };
+const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: true };
 
 /// Maximum number of headers of members of an archive of container images, which has a member for each blob, with up
 /// to three headers.

@@ -25,10 +25,10 @@ use crate::storage::{HostFile, Storage};
 
 pub(super) const KIND: Kind = Kind {
     noun: "an appliance",
-    extensions: &[EXTENSION],
+    extension: Some(EXTENSION),
     is_at: |_| false,
     open,
-    archives: &[EXTENSION],
+    archive: EXTENSION,
     open_storage,
     files: None,
 };
@@ -242,7 +242,7 @@ fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Files and folders. What is extracted after a link may go where it leads.
-const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: false, sparse: false };
+const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: false };
 
 const EXTENSION: &[u8] = b".ova";
 const DESCRIPTOR: &[u8] = b".ovf";

@@ -372,8 +372,6 @@ def test_physical_volumes(blksum, workdir):
 
 URIS = {
     "file:///srv/disk.img": "give the path, /srv/disk.img",
-    "https://host/disk.img": "URIs that are read are those of NBD servers, such as nbd://host/export",
-    "s3://bucket/disk.img": ": aws s3 cp URL - ",
     "docker://fedora": "skopeo copy docker://NAME oci-archive:vm.oci.tar fetches an image",
 }
 

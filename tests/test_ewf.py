@@ -302,6 +302,10 @@ def test_more_segments_than_two_digits_name(blksum, workdir):
         pathlib.Path(f"x.E{number}").rename(f"x.E{chr(65 + index // 26)}{chr(65 + index % 26)}")
     assert ewf_images.export("x.E01") == raw
     assert digests(blksum, "x.E01") == linear(raw)
+    # More than a process may have open by default.
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    result = blksum("-c", "x.E01", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard)))
+    assert result.stdout == b"x.E01: OK\n", result
 
 
 @pytest.mark.parametrize("case", ["missing", "last missing", "reordered", "foreign", "foreign without ids", "elsewhere", "renamed"])

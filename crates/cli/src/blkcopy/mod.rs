@@ -43,6 +43,8 @@ pub fn command() -> clap::Command {
 fn parse_and_run() -> ExitCode {
     messages::name_program("blkcopy");
     blksys::Signals::hold();
+    // An image may be in thousands of files.
+    crate::map::raise_limit_on_files();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let parsed = usage::parse(command, &arguments)
         .and_then(|mut matches| Args::from_arg_matches_mut(&mut matches));

@@ -47,6 +47,8 @@ pub fn main() -> ExitCode {
 fn parse_and_run() -> ExitCode {
     messages::name_program("blkhash");
     blksys::Signals::hold();
+    // An image may be in thousands of files.
+    crate::map::raise_limit_on_files();
     let command = match parse() {
         Ok(args) => args.command,
         Err(status) => return status,

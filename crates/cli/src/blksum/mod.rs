@@ -66,6 +66,8 @@ pub fn main() -> ExitCode {
 fn parse_and_run() -> ExitCode {
     messages::name_program("blksum");
     blksys::Signals::hold();
+    // An image may be in thousands of files.
+    crate::map::raise_limit_on_files();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let result = parse(&arguments).and_then(|settings| match settings {
         Parsed::Settings(settings) => Ok(run(&settings)?),

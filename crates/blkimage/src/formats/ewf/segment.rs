@@ -27,6 +27,8 @@ pub(super) struct Set {
     digests: Vec<StatedDigest>,
     /// Case data, and how good its source is.
     case: (Vec<CaseField>, u8),
+    /// Number of sections with text.
+    texts: u32,
     /// Ranges of sectors.
     errors: Vec<(u64, u64)>,
     more_errors: u64,
@@ -116,6 +118,12 @@ impl Set {
     }
 
     fn read_section(&mut self, section: &Section<'_>) -> Result<()> {
+        self.texts +=
+            u32::from(matches!(&*section.kind, b"header" | b"header2" | b"xheader" | b"xhash"));
+        if self.texts > MAX_TEXTS {
+            let reason = format!("has more than {MAX_TEXTS} sections of text");
+            return Err(section.file().error(ErrorKind::Unsupported, reason).at(section.offset));
+        }
         match &*section.kind {
             b"header" => self.add_case(case::header(section)?, 1),
             b"header2" => self.add_case(case::header2(section)?, 2),
@@ -270,6 +278,10 @@ const HEADER: u64 = 13;
 /// Maximum number of sections in all segments of an EWF image. A table of 16375 chunks has three.
 /// Limit in sections.
 const MAX_SECTIONS: u64 = 1 << 20;
+
+/// Maximum number of sections with compressed text in an EWF image. `EnCase` writes three, each of which may have 4 MiB.
+/// Limit in sections.
+const MAX_TEXTS: u32 = 64;
 
 /// Maximum number of ranges with errors of the acquisition of an EWF image that are listed. All are counted.
 /// Limit in ranges.

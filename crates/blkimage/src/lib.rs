@@ -116,6 +116,7 @@ pub use identity::{FileId, VolumeId};
 pub use image::Image;
 pub use location::{Location, Transport, Uri, is_beside_url, url_beside};
 pub use member::{Member, MemberFile, VpcSizes};
+pub use open::stated::states_checksums;
 #[cfg(feature = "http")]
 pub use open::url::{AtUrl, Stream};
 pub use open::{detect, detect_file};
@@ -130,7 +131,7 @@ pub use secret::Secret;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 pub use source::{Announcer, Source, longest_extent};
-pub use stated::{Stated, StatedDigest, states_checksums};
+pub use stated::{Stated, StatedDigest};
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::{export::NbdExport, options::NbdOptions};

@@ -2,6 +2,7 @@
 //!
 //! Follows the backing chain in a loop with a limit. Each format opens its own layer.
 
+pub(crate) mod stated;
 #[cfg(feature = "http")]
 pub(crate) mod url;
 

@@ -57,6 +57,7 @@ fn host_file(path: &Path) -> HostFile {
 }
 
 fn content(file: OpenedFile) -> String {
+    #[allow(irrefutable_let_patterns, reason = "without http, all files are local")]
     let OpenedFile::Local(mut file) = file else { panic!("is an object") };
     let mut text = String::new();
     io::Read::read_to_string(&mut file, &mut text).unwrap();

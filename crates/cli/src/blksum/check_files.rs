@@ -192,7 +192,10 @@ impl CheckFile {
     fn with_later(self, options: &OpenOptions, settings: &Settings) -> io::Result<Self> {
         match self.rest {
             Rest::Container(path) => manifest(&path, options),
-            Rest::Image(path) => stated::check_file(&path, settings),
+            Rest::Image(path) => {
+                let (lines, read) = stated::lines(&path, settings)?;
+                Ok(Self::of_lines(lines, read))
+            }
             Rest::Url(url) => {
                 let held = fetched(&url, options)?;
                 Ok(Self { base: Some(url), ..Self::of_lines(held, []) })
@@ -259,19 +262,19 @@ fn is_named_archive(url: &OsStr) -> bool {
 /// Returns the content of the check file at a URL.
 fn fetched(url: &str, options: &OpenOptions) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    match options.clone().format(Format::Raw).open_url(url).map_err(other)? {
+    match options.clone().format(Format::Raw).open_url(url).map_err(|error| other(&error))? {
         AtUrl::Stream(stream) => {
             stream.take(MAX_HELD as u64 + 1).read_to_end(&mut content).map_err(|error| {
                 match error.downcast::<blkimage::Error>() {
-                    Ok(error) => other(error),
+                    Ok(error) => other(&error),
                     Err(error) => error,
                 }
             })?;
         }
         AtUrl::Image(image) => {
             content = vec![0; image.virtual_size().min(MAX_HELD as u64 + 1) as usize];
-            image.read_exact_at(&mut content, 0).map_err(other)?;
-            image.check_unchanged().map_err(other)?;
+            image.read_exact_at(&mut content, 0).map_err(|error| other(&error))?;
+            image.check_unchanged().map_err(|error| other(&error))?;
         }
     }
     match content.len() > MAX_HELD {
@@ -281,19 +284,19 @@ fn fetched(url: &str, options: &OpenOptions) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the error of a container or of a check file on a server.
-fn other(error: blkimage::Error) -> io::Error {
-    stated::io_error(&error, true)
+fn other(error: &blkimage::Error) -> io::Error {
+    stated::io_error(error, true)
 }
 
 /// Returns the manifest of a container as a check file, in which every line names a member of the
 /// container.
 fn manifest(path: &Path, options: &OpenOptions) -> io::Result<CheckFile> {
     // Lines in a file of this name would be of files beside it, not of members.
-    let Some(container) = options.open_container(path).map_err(other)? else {
+    let Some(container) = options.open_container(path).map_err(|error| other(&error))? else {
         let kind = FileKind::of_name(path).map_or("a container".to_owned(), ToString::to_string);
         return Err(io::Error::other(format!("is named as {kind}, and is none")));
     };
-    let manifest = container.manifest().map_err(other)?;
+    let manifest = container.manifest().map_err(|error| other(&error))?;
     let mut parser = Parser::new(UNUSED);
     let (mut lines, mut listed) = (Vec::new(), HashSet::new());
     let mut unknown = None;

@@ -10,13 +10,12 @@ use blkimage::{ErrorKind, StatedDigest};
 use blksum::check_file::{Form, Style};
 use blksum::{Encoding, Tag};
 
-use super::check_files::CheckFile;
 use super::settings::Settings;
 use crate::image::advice;
 
-/// Returns the checksums that the image at `path` states of its content as a check file. Without digests, the image is
-/// checked by reading it, which compares the checksums of its parts.
-pub fn check_file(path: &Path, settings: &Settings) -> io::Result<CheckFile> {
+/// Returns the lines of the checksums that the image at `path` states of its content. Without digests, there are none, and the
+/// name of the image is returned instead: it is checked by reading it, which compares the checksums of its parts.
+pub fn lines(path: &Path, settings: &Settings) -> io::Result<(Vec<u8>, Option<OsString>)> {
     if settings.part.is_some() || settings.open.snapshot.is_some() {
         return Err(io::Error::other(WHOLE_CONTENT));
     }
@@ -30,8 +29,8 @@ pub fn check_file(path: &Path, settings: &Settings) -> io::Result<CheckFile> {
     }
     match (lines.is_empty(), stated.parts) {
         (true, None) => Err(io::Error::other(NOTHING)),
-        (true, Some(_)) => Ok(CheckFile::of_lines(lines, [OsString::from(path)])),
-        (false, _) => Ok(CheckFile::of_lines(lines, [])),
+        (true, Some(_)) => Ok((lines, Some(path.into()))),
+        (false, _) => Ok((lines, None)),
     }
 }
 

@@ -9,16 +9,17 @@ impl Ewf {
     /// Passes each chunk that is damaged to `visitor`.
     pub(super) fn check(&self, visitor: &mut dyn Visitor) -> Result<Summary> {
         let mut summary = Summary {
-            unit: self.chunk,
+            unit: self.chunks.chunk,
             units: self.acquisition.chunks,
             is_complete: true,
             ..Summary::default()
         };
-        let mut buf = vec![0; (self.chunk.max(STEP) / self.chunk * self.chunk) as usize];
+        let mut buf =
+            vec![0; (self.chunks.chunk.max(STEP) / self.chunks.chunk * self.chunks.chunk) as usize];
         let mut offset = 0;
-        while offset < self.size {
-            let length = (self.size - offset).min(buf.len() as u64);
-            if self.readers.read(self, &mut buf[..length as usize], offset).is_err() {
+        while offset < self.chunks.size {
+            let length = (self.chunks.size - offset).min(buf.len() as u64);
+            if self.readers.read(&self.chunks, &mut buf[..length as usize], offset).is_err() {
                 self.check_each(offset, length, &mut buf, &mut summary, visitor)?;
             }
             if visitor.advance(length).is_break() {
@@ -39,9 +40,10 @@ impl Ewf {
         summary: &mut Summary,
         visitor: &mut dyn Visitor,
     ) -> Result<()> {
-        for offset in (start..start + length).step_by(self.chunk as usize) {
-            let length = (self.size - offset).min(self.chunk);
-            let Err(error) = self.readers.read(self, &mut buf[..length as usize], offset) else {
+        for offset in (start..start + length).step_by(self.chunks.chunk as usize) {
+            let length = (self.chunks.size - offset).min(self.chunks.chunk);
+            let Err(error) = self.readers.read(&self.chunks, &mut buf[..length as usize], offset)
+            else {
                 continue;
             };
             let severity = match error.kind() {

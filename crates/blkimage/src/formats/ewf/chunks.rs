@@ -3,14 +3,32 @@
 //! Readers and their buffers are pooled, one for each concurrent call. Each keeps the chunk that it decoded last for
 //! callers that read it in pieces. Stored bytes of consecutive chunks are read at once.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libdeflater::{Decompressor, adler32};
 
-use super::Ewf;
 use super::table::{Place, Table};
+use crate::caches::LayerCaches;
 use crate::error::{Error, Result};
 use crate::storage::HostFile;
+
+/// The chunks of an image, and the files that they are in.
+pub(super) struct Chunks {
+    pub segments: Vec<Segment>,
+    /// In the order of their chunks, without gaps.
+    pub tables: Vec<Table>,
+    /// Size of a chunk in bytes.
+    pub chunk: u64,
+    /// Size of the content in bytes.
+    pub size: u64,
+}
+
+/// A file of an image.
+pub(super) struct Segment {
+    pub file: Arc<HostFile>,
+    /// Tables of different files may lie at equal offsets.
+    pub caches: LayerCaches,
+}
 
 /// The readers of an image.
 #[derive(Default)]
@@ -30,7 +48,7 @@ struct Reader {
 
 impl Readers {
     /// Fills `buf` with the content of `image` from `offset` on, all of which lies in it.
-    pub fn read(&self, image: &Ewf, buf: &mut [u8], offset: u64) -> Result<()> {
+    pub fn read(&self, image: &Chunks, buf: &mut [u8], offset: u64) -> Result<()> {
         let mut reader = self.lock().pop().unwrap_or_else(Reader::new);
         let result = reader.read(image, buf, offset);
         let mut free = self.lock();
@@ -51,7 +69,7 @@ impl Reader {
         Self { inflate: Decompressor::new(), stored, chunk, held: None, places }
     }
 
-    fn read(&mut self, image: &Ewf, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
+    fn read(&mut self, image: &Chunks, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
         while !buf.is_empty() {
             let (first, within) = (offset / image.chunk, (offset % image.chunk) as usize);
             let expected = image.length_of(first);
@@ -99,7 +117,7 @@ impl Reader {
     }
 }
 
-impl Ewf {
+impl Chunks {
     /// Returns the number of bytes of content in a chunk.
     fn length_of(&self, index: u64) -> usize {
         self.size.saturating_sub(index * self.chunk).min(self.chunk) as usize

@@ -22,13 +22,9 @@ mod builder;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use self::chunks::Readers;
+use self::chunks::{Chunks, Readers, Segment};
 use self::segment::{End, Set};
-use self::table::Table;
 use crate::acquisition::Acquisition;
-use crate::caches::LayerCaches;
 use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::check::{Summary, Visitor};
 use crate::error::Result;
@@ -38,21 +34,10 @@ use crate::storage::HostFile;
 
 /// An image with all of its segments.
 struct Ewf {
-    segments: Vec<Segment>,
-    /// In the order of their chunks, without gaps.
-    tables: Vec<Table>,
-    /// Size of a chunk in bytes.
-    chunk: u64,
-    size: u64,
+    chunks: Chunks,
     readers: Readers,
     stated: Stated,
     acquisition: Acquisition,
-}
-
-struct Segment {
-    file: Arc<HostFile>,
-    /// Tables of different files may lie at equal offsets.
-    caches: LayerCaches,
 }
 
 /// Opens the first segment of an image, and all others.
@@ -75,13 +60,14 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         files.into_iter().map(|file| Segment { file, caches: chain.layer_caches() }).collect();
     let segment::Finished { tables, chunk, size, stated, acquisition } = set;
     let readers = Readers::default();
-    let layer = Ewf { segments, tables, chunk, size, readers, stated, acquisition };
+    let chunks = Chunks { segments, tables, chunk, size };
+    let layer = Ewf { chunks, readers, stated, acquisition };
     Ok(OpenedLayer { layer: Box::new(layer), backing: None })
 }
 
 impl Layer for Ewf {
     fn size(&self) -> u64 {
-        self.size
+        self.chunks.size
     }
 
     /// Chunks of zeros look like others, so all is data. Reads go through all chunks that they need at once.
@@ -91,7 +77,7 @@ impl Layer for Ewf {
     }
 
     fn read(&self, _stored: Stored, buf: &mut [u8], offset: u64) -> Result<()> {
-        self.readers.read(self, buf, offset)
+        self.readers.read(&self.chunks, buf, offset)
     }
 
     fn stated(&self) -> Option<Stated> {
@@ -107,13 +93,17 @@ impl Layer for Ewf {
     }
 
     fn files(&self) -> Vec<&HostFile> {
-        self.segments.iter().map(|segment| &*segment.file).collect()
+        self.chunks.segments.iter().map(|segment| &*segment.file).collect()
     }
 
     /// A chunk is always decoded as a whole.
     fn granularity(&self) -> u64 {
-        let files = self.segments.iter().map(|segment| segment.file.granularity());
-        let chunk = if self.chunk.is_power_of_two() { self.chunk.min(MAX_GRANULARITY) } else { 1 };
+        let files = self.chunks.segments.iter().map(|segment| segment.file.granularity());
+        let chunk = if self.chunks.chunk.is_power_of_two() {
+            self.chunks.chunk.min(MAX_GRANULARITY)
+        } else {
+            1
+        };
         files.chain([chunk]).max().unwrap_or(1)
     }
 }

@@ -92,7 +92,7 @@ pub enum Command {
     Changes(Box<Changes>),
     /// List the bitmaps of changed blocks in images
     #[command(override_usage = "blkhash map bitmaps [OPTION]... IMAGE...")]
-    Bitmaps(Bitmaps),
+    Bitmaps(Box<Bitmaps>),
     /// Make one map from the maps of parts of an image
     #[command(
         override_usage = "blkhash map merge [OPTION]... -o FILE PART...",

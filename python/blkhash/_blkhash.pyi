@@ -15,7 +15,7 @@ from blkhash._types import (
     Checked,
     Checksum,
     Copied,
-    Difference,
+    Differences,
     Extent,
     Member,
     Owners,
@@ -131,11 +131,13 @@ def diff(
     right: Union[str, PathLike[str], Image],
     *,
     block_size: int = 65536,
+    ignore_free: bool = False,
+    owners: bool = False,
     limit: int = 262144,
     threads: Optional[int] = None,
     progress: Optional[_Progress] = None,
     cancel: Optional[Event] = None,
-) -> list[Difference]: ...
+) -> Differences: ...
 def owners(
     image: Union[str, PathLike[str], Image],
     offset: int = 0,
@@ -235,16 +237,18 @@ class Map:
     def check(self) -> None: ...
     def runs(self) -> Iterator[Run]: ...
     def blocks(self) -> Iterator[Block]: ...
-    def diff(self, other: Map, *, limit: int = 262144) -> list[Difference]: ...
+    def diff(self, other: Map, *, limit: int = 262144) -> Differences: ...
     def verify(
         self,
         image: Union[str, PathLike[str], Image],
         *,
+        ignore_free: bool = False,
+        owners: bool = False,
         limit: int = 262144,
         threads: Optional[int] = None,
         progress: Optional[_Progress] = None,
         cancel: Optional[Event] = None,
-    ) -> list[Difference]: ...
+    ) -> Differences: ...
     def audit(
         self,
         image: Union[str, PathLike[str], Image],

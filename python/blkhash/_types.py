@@ -30,6 +30,42 @@ data), `left-only` or `right-only` (the other side ends before), `unreadable` (a
 so they were not compared).
 """
 
+Owner = namedtuple("Owner", "kind structure names object file_offset")
+Owner.__doc__ = "What blocks belong to, with the fields of `Owned`."
+
+
+class Differences(list):
+    """A list of `Difference`, with what the blocks are used for if that was asked for.
+
+    `in_files`, `in_metadata`, `in_journal`, `in_free_space` and `elsewhere` are numbers of blocks that differ, as those of `blkhash map
+    diff --json`, and `ignored` that of blocks in free space that `ignore_free` leaves out. `owners` has, for each difference, a tuple of at
+    most 16 files and 16 other `Owner`, and is None without `owners`. `remarks` are those of `Owners`. All but `remarks` are None if it was not
+    asked for, or if there is no file system that is read.
+    """
+
+    def __init__(
+        self,
+        differences=(),
+        in_files=None,
+        in_metadata=None,
+        in_journal=None,
+        in_free_space=None,
+        elsewhere=None,
+        ignored=None,
+        owners=None,
+        remarks=(),
+    ):
+        super().__init__(differences)
+        self.in_files = in_files
+        self.in_metadata = in_metadata
+        self.in_journal = in_journal
+        self.in_free_space = in_free_space
+        self.elsewhere = elsewhere
+        self.ignored = ignored
+        self.owners = owners
+        self.remarks = remarks
+
+
 Audit = namedtuple("Audit", "missed listed needless clean unknown listed_bytes needless_bytes")
 Audit.__doc__ = """The judgement of a list of changes.
 

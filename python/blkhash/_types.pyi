@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from typing import Literal, NamedTuple, Optional, Union
 
 class Extent(NamedTuple):
@@ -30,6 +31,35 @@ class Difference(NamedTuple):
     offset: int
     length: int
     kind: Literal["changed", "written", "zeroed", "left-only", "right-only", "unreadable", "unknown"]
+
+class Owner(NamedTuple):
+    kind: Literal["file", "metadata", "journal", "free", "unknown"]
+    structure: Optional[str]
+    names: tuple[str, ...]
+    object: Optional[int]
+    file_offset: Optional[int]
+
+class Differences(list[Difference]):
+    in_files: Optional[int]
+    in_metadata: Optional[int]
+    in_journal: Optional[int]
+    in_free_space: Optional[int]
+    elsewhere: Optional[int]
+    ignored: Optional[int]
+    owners: Optional[list[tuple[Owner, ...]]]
+    remarks: tuple[tuple[Optional[int], str], ...]
+    def __init__(
+        self,
+        differences: Iterable[Difference] = (),
+        in_files: Optional[int] = None,
+        in_metadata: Optional[int] = None,
+        in_journal: Optional[int] = None,
+        in_free_space: Optional[int] = None,
+        elsewhere: Optional[int] = None,
+        ignored: Optional[int] = None,
+        owners: Optional[list[tuple[Owner, ...]]] = None,
+        remarks: tuple[tuple[Optional[int], str], ...] = (),
+    ) -> None: ...
 
 class Audit(NamedTuple):
     missed: list[Difference]

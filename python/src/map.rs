@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyModule};
 
 use crate::arguments::{self, cannot_pickle, value_error};
 use crate::buffer::Buffer;
-use crate::differences::Differences;
+use crate::differences::{Asked, Differences};
 use crate::errors::{self, Failure};
 use crate::input::Input;
 use crate::job::Watch;
@@ -176,7 +176,7 @@ impl Map {
         py: Python<'py>,
         other: &Bound<'py, Self>,
         limit: usize,
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (left, right) = (self.shared(py)?, other.get().shared(py)?);
         let differences = Watch::NONE.run(py, move |_| {
             let (left, right) = (left.here()?, right.here()?);
@@ -197,11 +197,14 @@ impl Map {
         differences.into_list(py)
     }
 
-    /// Returns where an image differs from the map, as a list of `Difference`, empty if it does
-    /// not.
+    /// Returns where an image differs from the map, as a `Differences`, which is a list of `Difference`, empty if
+    /// it does not. With `ignore_free` or `owners` it says what the blocks are used for, if the image has a file system that is
+    /// read.
     ///
     /// Args:
     ///     image: an `Image` or the name of one.
+    ///     ignore_free: leave out blocks that the file systems of the image call free.
+    ///     owners: find out what the blocks are used for, and the files that they belong to.
     ///     limit: largest number of extents, so that a map cannot use all memory.
     ///     threads: number of threads, by default that of the processors.
     ///     progress: called a few times a second and at the end, with the bytes done and their
@@ -214,28 +217,34 @@ impl Map {
     ///     CancelledError: `cancel` was set.
     ///     ValueError: more than `limit` extents differ, or the map is of another part of the image. The
     ///         map of a whole image is one of its partitions, too.
-    #[pyo3(signature = (image, *, limit=262144, threads=None, progress=None, cancel=None))]
+    #[pyo3(signature = (image, *, ignore_free=false, owners=false, limit=262144, threads=None, progress=None, cancel=None))]
+    #[expect(clippy::too_many_arguments, reason = "are those of Python")]
     fn verify<'py>(
         &self,
         py: Python<'py>,
         image: &Bound<'py, PyAny>,
+        ignore_free: bool,
+        owners: bool,
         limit: usize,
         threads: Option<usize>,
         progress: Option<&Bound<'py, PyAny>>,
         cancel: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let shared = self.shared(py)?;
         let input = Input::new(image)?;
         let tuning = arguments::tuning(threads, None)?;
+        let asked = Asked { ignore_free, owners };
         let watch = Watch { progress, cancel };
         let differences = watch.run(py, move |progress| {
             let map = shared.here()?;
             input.with(|image| {
-                let mut found = Differences::new(limit);
+                let block_size = map.map.header().block_size;
+                let found = Differences::new(limit);
+                let mut found = found.with_uses(&[image], block_size, asked);
                 let mut push = |difference| found.push(difference);
                 blksum::map::verify(&map.map, &image.selected, &mut push, &tuning, progress)
                     .map_err(|error| Failure::Pass(error, map.name.clone()))?;
-                Ok(found)
+                Ok(found.finish()?)
             })
         })?;
         differences.into_list(py)

@@ -46,7 +46,7 @@ def disk(workdir):
 
 def command(*args):
     """Returns the exit status, the lines of JSON, and what is printed on standard error."""
-    program = [str(BLKSUM.with_name("blkhash")), args[0], "--json", *map(str, args[1:])]
+    program = [str(BLKSUM.with_name("blkhash")), *map(str, args), "--json"]
     result = subprocess.run(program, capture_output=True, timeout=HANG, stdin=subprocess.DEVNULL)
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     return result.returncode, lines, result.stderr.decode()
@@ -322,3 +322,42 @@ def test_an_image_that_violates_its_format(workdir):
     result = subprocess.run([program, "check", "--json", "bad.img.gz"], capture_output=True, text=True)
     found = json.loads(result.stdout.splitlines()[0])
     assert result.returncode == 1 and found["reason"] == checked.findings[0].reason
+
+
+def test_owners_of_differences(disk):
+    """As the command says with blocks of 4 KiB."""
+    extents = owned("disk").extents
+    files = [it for it in extents if it.file_system == "ext4" and it.kind == "file" and it.length >= 8192]
+    free = next(it for it in extents if it.file_system == "ext4" and it.kind == "free" and it.length >= MIB)
+    shutil.copy("disk", "copy")
+    for place in (files[0].offset, files[1].offset, free.offset, free.offset + 8192):
+        flip("copy", place)
+    blkhash.create_map("disk", "disk.blkmap", block_size=4096)
+    map_ = blkhash.Map("disk.blkmap")
+    plain = map_.verify("copy")
+    found = map_.verify("copy", owners=True)
+    used = map_.verify("copy", ignore_free=True)
+    left = map_.verify("copy", ignore_free=True, limit=2)
+    assert plain == found == blkhash.diff("disk", "copy", block_size=4096, owners=True) and len(plain) == 4
+    assert used == left == [it for it in plain if it.offset < free.offset // 4096 * 4096 or it.offset > free.offset + 8192]
+    assert (plain.in_files, plain.owners, plain.ignored, plain.remarks) == (None, None, None, ())
+    assert (used.owners, used.ignored, used.in_files, used.in_free_space) == (None, 2, 2, 0)
+    status, lines, _ = command("map", "diff", "--block-size", "4k", "disk", "copy")
+    *differences, summary = lines
+    fields = ("in_files", "in_metadata", "in_journal", "in_free_space", "elsewhere", "ignored")
+    assert {it: getattr(found, it) for it in fields} == {it: summary[it] for it in fields}
+    assert (found.in_files, found.in_free_space) == (2, 2)
+    for owners, line in zip(found.owners, differences):
+        of_command = [
+            (it["kind"], it["structure"], tuple(map(name_of, it["names"])), it["object"], it["file_offset"])
+            for it in line["owners"]
+        ]
+        assert list(owners) == of_command
+    assert {name for owners in found.owners for it in owners for name in it.names} >= {*files[0].names, *files[1].names}
+    # Nothing is known of an image without a file system.
+    flip("copy", 512 + 16)
+    for name in ("none", "other"):
+        with open(name, "wb") as file:
+            file.write(name.encode() * 1000)
+    found = blkhash.diff("none", "other", owners=True, ignore_free=True)
+    assert len(found) == 1 and (found.in_files, found.owners, found.ignored) == (None, None, None)

@@ -14,7 +14,9 @@ import subprocess
 import pytest
 
 import filesystems
+import ewf_images
 import images
+import web_servers
 import vpc_images
 from conftest import HANG, blksum_path
 from json_tables import DESCRIBED_BY, LINKS, TABLES, TEXT, tables_of
@@ -163,8 +165,16 @@ def blksum_runs():
     blksum = shlex.quote(str(blksum_path()))
     served = images.run("nbdkit", "-U", "-", "memory", "1M", "--run", f'{blksum} --json --verbose "$uri"')
     lines += served.decode().splitlines()
+    lines += served_object("blksum", "--json", "--verbose")
     lines += run("blksum", "--json", "missing.img", statuses=(1,))
     return lines + run("blksum", "--json", stdin=b"x")
+
+
+def served_object(*command):
+    """The lines of a command for an image on an HTTP server."""
+    with contextlib.closing(web_servers.WebServers()) as servers:
+        (servers.folder / "disk.img").write_bytes(b"x" * 4096)
+        return run(*command, servers.start("nginx", servers.folder).url("disk.img"))
 
 
 def check_runs():
@@ -543,6 +553,10 @@ def image_info_runs():
         file.seek(file.read().index(b"3caf\xe9"))
         file.write(b"\xff")
     lines = run("blkhash", "info", "--json", b"caf\xe9.qcow2", "parts.img", "disk.vhd", "missing.img", statuses=(2,))
+    content = bytes(range(256)) * 128
+    ewf_images.write("case.E01", [ewf_images.stored(content)], md5=hashlib.md5(content).digest(), errors=[(3, 2)])
+    lines += run("blkhash", "info", "--json", "case.E01")
+    lines += served_object("blkhash", "info", "--json")
     return lines + run("blkhash", "info", "--json", "parts.img")
 
 
@@ -583,7 +597,7 @@ def health_runs():
         file.seek(512 + 24)
         file.write(b"x")
     os.rename("ext4", b"caf\xe9.img")
-    return lines + run("blkhash", "check", "--json", "ext4.img", b"caf\xe9.img", "missing.img", statuses=(1,))
+    return lines + run("blkhash", "check", "--json", "ext4.img", b"caf\xe9.img", "missing.img", b"\xff", statuses=(1,))
 
 
 RUNS = {

@@ -637,7 +637,7 @@ def test_backups_of_superblocks(tmp_path, make, kind, size):
         with flipped(disk, offset + 0x68, 1):
             assert all(str(offset) not in finding[8] for finding in check(disk).findings)
     write(disk, 0, bytes(MIB))
-    images.run("mkfs.fat", "-F", "16", str(disk))
+    images.run("mkfs.vfat", "-F", "16", str(disk))
     with open(disk, "rb") as file:
         file.seek(offset)
         assert file.read(1024) == backup or kind == "ext4"

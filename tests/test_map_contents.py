@@ -203,7 +203,7 @@ def test_partition_tables_are_named(workdir, label):
         file.truncate(size)
     table = f"label: {label}\nstart=2048, size=8192\n"
     images.run("sfdisk", "-q", "disk.img", stdin=None, input=table.encode())
-    images.run("mkfs.fat", "--offset", "2048", "disk.img", "4096")
+    images.run("mkfs.vfat", "--offset", "2048", "disk.img", "4096")
     found = [it for it in owners("disk.img") if it["partition"] is None]
     assert all(it["file_system"] is None and it["names"] == [] for it in found)
     places = [(it["offset"], it["offset"] + it["length"], it["kind"], it["structure"]) for it in found]

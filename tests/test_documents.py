@@ -93,7 +93,7 @@ EXAMPLES = {
     ),
     "blkhash check ext4.img": r"ext4\.img: OK\n +layer .*\n  disk  ext4 .* OK\n",
     "blkhash check --json ext4.img | jq -r 'select(.type == \"finding\") | .files[].name'": "",
-    "blkhash owners ext4.img 6340608": r"  offset   length  owner\n 6340608        1  home/user/mail/archive\n",
+    "blkhash owners ext4.img 12384s": r"  offset   length  owner\n 6340608        1  home/user/mail/archive\n",
     "blkhash owners --json ext4.img | jq -c 'select(.kind == \"free\") | [.offset, .length]'": r"\[6844416,26710016\]\n",
     "blkhash info snapshots.qcow2": (
         r"snapshots\.qcow2\n  format +qcow2\n.*\n +snapshot +taken +size +name\n +1  TIME  8\.00 MiB  before-upgrade\n"

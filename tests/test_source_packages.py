@@ -25,7 +25,7 @@ def test_copyright_has_every_crate_and_every_licence():
     for lines in files.values():
         assert lines[1].startswith("Copyright: ") and len(lines[1]) > len("Copyright: "), lines
         licence = lines[-1].removeprefix("License: ")
-        used |= set(licence.replace(", and ", " or ").split(" or "))
+        used |= set(re.split(",? and | or ", licence))
     assert used == licences
 
 

@@ -35,7 +35,7 @@ GOOD = [f"good-{way}" for way in GOOD]
 # Each answer says something that cannot be right for the request, or does not arrive.
 WRONG = [f"range-{name}" for name in rogue_web.Session.RANGES] + ["wrong-range", "wrong-start", "wrong-end", "total-below-end", "total-twice"]
 WRONG += ["multipart", "short", "length-less", "length-more", "length-negative", "length-huge", "length-words", "length-hex", "lengths-differ"]
-WRONG += ["short-no-length", "chunks-short", "chunks-less", "chunks-more", *(f"chunks-{name}" for name in rogue_web.Session.SIZES)]
+WRONG += ["short-no-length", "chunks-short", "chunks-less", "chunks-more", *(f"chunks-{name}" for name in rogue_web.Session.SIZES if name != "largest")]
 WRONG += [f"redirect-{name}" for name in rogue_web.Session.LOCATIONS if name not in ("empty", "control")]
 WRONG += ["redirect-self", "redirect-circle", "redirect-endless", "redirect-nowhere"]
 WRONG += ["headers-many", "headers-endless", "header-endless", "line-endless", "continue-endless", "no-head", "nothing"]
@@ -46,7 +46,7 @@ WRONG += ["reset-at-start", "reset-in-head", "reset-in-body"]
 
 # A program may refuse these, or read around what is wrong.
 EITHER = ["total-unknown", "long", "length-list", "length-plus", "length-and-chunks", "chunks-trailers", "headers-huge", "continue-once"]
-EITHER += ["redirect-empty", "redirect-control", "all", "wrong-total"]
+EITHER += ["redirect-empty", "redirect-control", "all", "wrong-total", "chunks-largest"]
 EITHER += [f"head-{name}" for name in rogue_web.Session.HEADS if name not in ("number", "colon")]
 
 CHANGES = ["changed-tag", "changed-weak-tag", "changed-no-tag", "changed-length", "all-changed"]
@@ -55,7 +55,7 @@ SILENT = ["stall-at-start", "stall-in-head", "stall-in-body", "drip-head", "drip
 
 # Clients try again for seconds after some faults. These end at once.
 QUICK = ["wrong-range", "range-none", "redirect-circle", "headers-endless", "gzip", "status-404", "late-wrong-range", "late-gzip-word"]
-QUICK += ["late-length-more", "late-chunks-more"]
+QUICK += ["late-length-more", "late-chunks-more", "status-503-for-a-day"]
 
 # Clients at once, which wait most of the time.
 AT_ONCE = 12

@@ -29,16 +29,16 @@ impl Backoff {
     }
 
     /// Counts a failure and returns the time to wait, at least the number of seconds that the server asked for. `None` if there were
-    /// enough attempts.
+    /// enough attempts, or the server asked for too long.
     pub fn next(&mut self, asked: Option<u64>) -> Option<Duration> {
         self.failed = self.failed.saturating_add(1);
-        if self.failed > self.limit {
+        if self.failed > self.limit || asked.is_some_and(is_too_long) {
             return None;
         }
         let most = FIRST.saturating_mul(1 << (self.failed - 1).min(16)).min(LAST);
         // Clients that failed together should not come back together.
         let wait = most.mul_f64(0.5 + 0.5 * fastrand::f64());
-        let asked = asked.map(|seconds| Duration::from_secs(seconds).min(MAX_ASKED));
+        let asked = asked.map(Duration::from_secs);
         Some(wait.max(asked.unwrap_or_default()))
     }
 
@@ -53,15 +53,20 @@ impl Backoff {
     }
 }
 
+/// Returns whether a server asks to wait longer than anyone does at a terminal.
+pub(crate) fn is_too_long(seconds: u64) -> bool {
+    seconds > MAX_ASKED.as_secs()
+}
+
 /// Maximum wait after the first failure. It doubles with each.
 const FIRST: Duration = Duration::from_millis(100);
 
 /// Maximum wait that the client chooses.
 const LAST: Duration = Duration::from_secs(10);
 
-/// Maximum wait that a server may ask for.
+/// Maximum wait that a server may ask for. The client gives up if it asks for more.
 /// Limit in time.
-const MAX_ASKED: Duration = Duration::from_secs(30);
+const MAX_ASKED: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -81,10 +86,12 @@ mod tests {
     }
 
     #[test]
-    fn servers_may_ask_for_at_most_half_a_minute() {
+    fn servers_may_ask_for_at_most_a_minute() {
         let mut backoff = Backoff::new(8);
         assert_eq!(backoff.next(Some(7)), Some(Duration::from_secs(7)));
-        assert_eq!(backoff.next(Some(u64::MAX)), Some(MAX_ASKED));
+        assert_eq!(backoff.next(Some(60)), Some(MAX_ASKED));
+        assert_eq!(backoff.next(Some(61)), None);
+        assert_eq!(backoff.next(Some(u64::MAX)), None);
         assert!(backoff.next(Some(0)).unwrap() >= Duration::from_millis(200));
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::error::{Cause, Fault};
 use crate::rate::Rate;
-use crate::retry::Backoff;
+use crate::retry::{Backoff, is_too_long};
 use crate::source::{Arriving, Source};
 use crate::version::Content;
 use crate::{Error, ErrorKind, Result};
@@ -112,6 +112,10 @@ async fn again(
             Ok(())
         }
         None => {
+            let reason = match asked.filter(|seconds| is_too_long(*seconds)) {
+                Some(seconds) => format!("{reason}, and asks to wait {seconds} seconds"),
+                None => reason,
+            };
             let attempts = backoff.failed();
             let reason = match attempts {
                 1 => reason,

@@ -78,6 +78,8 @@ pub(crate) fn open(
     let gate = Gate { image, reference };
     let name = gate.plain_name()?;
     match (options.follow, folder) {
+        // No option of the user helps.
+        (_, Folder::Unknown) => Err(gate.refuse_without_folder()),
         (Follow::None, _) => {
             Err(gate.refuse("and no reference is followed").with_hint(Hint::Follow))
         }

@@ -27,7 +27,7 @@ fn names_promise() {
         ("disk.img.xz", "an xz file"),
         ("disk.tar.gz", "a gzip file"),
         ("disk.tgz", "a tar archive"),
-        ("disk.E01", "an EWF image (EnCase)"),
+        ("disk.E01", "an EWF image"),
         ("disk.img.gpg", "an OpenPGP file"),
     ] {
         assert_eq!(FileKind::of_name(Path::new(name)).unwrap().to_string(), noun, "{name}");

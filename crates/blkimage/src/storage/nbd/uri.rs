@@ -31,7 +31,8 @@ impl Uri {
         if !uri.contains(':') {
             return Err("is not a URI".into());
         }
-        let uri = location::Uri::new(uri).ok_or("is not a URI of a network block device")?;
+        let uri = location::Uri::new(uri).filter(|uri| !uri.is_url());
+        let uri = uri.ok_or("is not a URI of a network block device")?;
         let location::Scheme { name: scheme, transport, is_encrypted, .. } = *uri.scheme();
         if let Some(plain) = scheme.strip_suffix("+tcp") {
             return Err(format!("{scheme}: is not known, use {plain}://HOST:PORT/EXPORT"));

@@ -66,9 +66,17 @@ def ours(blksum, paths, *args):
             checksum, name = line.split("  ", 1)
             results[name] = (checksum, None)
         for line in run.stderr.decode().splitlines():
-            name = next((name for name in batch if line.startswith(f"blksum: {name}: ")), None)
+            # A name with a colon is quoted.
+            name, message = next(
+                (
+                    (name, line.removeprefix(beginning))
+                    for name in batch
+                    for beginning in (f"blksum: {name}: ", f"blksum: '{name}': ")
+                    if line.startswith(beginning)
+                ),
+                (None, ""),
+            )
             assert name is not None and "panic" not in line, line
-            message = line.removeprefix(f"blksum: {name}: ")
             if not message.startswith(("note: ", "warning: ")):
                 assert name not in results, (results[name], line)
                 results[name] = (None, message)

@@ -574,6 +574,40 @@ def test_the_unit_of_maps(systemd):
     assert output.splitlines()[-5:] == ["0", "0", "1", "1", "blksum-check 600"]
 
 
+HEALTH = """
+cp /contrib/blkhash-check@.* /etc/systemd/system
+mkdir -p /etc/blkhash-check
+printf 'IMAGES=/var/lib/libvirt/images/health-*.qcow2\\nOPTIONS=--threads=1\\n' > /etc/blkhash-check/vms.conf
+systemctl daemon-reload
+check() { systemctl start blkhash-check@vms 2> /dev/null; systemctl show blkhash-check@vms --value -p ExecMainStatus; }
+cd /var/lib/libvirt/images
+"""
+
+
+@pytest.mark.root
+def test_the_unit_of_health(systemd, workdir):
+    """It checks each image of a pattern, and the journal names what is damaged."""
+    folder = workdir / "files/var/lib/libvirt/images"
+    (folder / "good.img").touch()
+    os.truncate(folder / "good.img", 8 << 20)
+    images.run("mke2fs", "-q", "-t", "ext4", "-O", "metadata_csum", str(folder / "good.img"))
+    content = bytearray((folder / "good.img").read_bytes())
+    content[1024 + 0x78] ^= 1  # The name of the volume, in the superblock.
+    (folder / "bad.img").write_bytes(content)
+    for name in ("good", "bad"):
+        images.convert(folder / f"{name}.img", folder / f"health-{name}.qcow2")
+    output = systemd(HEALTH + """
+        check
+        journalctl -u blkhash-check@vms -o cat --grep 'superblock'
+        rm health-bad.qcow2
+        check
+        systemctl start blkhash-check@vms.timer && systemctl list-timers | grep -o blkhash-check@vms.service
+    """)
+    failed, damage, whole, timer = output.splitlines()[-4:]
+    assert (failed, whole, timer) == ("1", "0", "blkhash-check@vms.service")
+    assert "health-bad.qcow2: disk: ext4: superblock" in damage
+
+
 @pytest.mark.root
 def test_drop_ins(systemd):
     output = systemd("""

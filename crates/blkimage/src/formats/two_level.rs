@@ -132,9 +132,8 @@ impl<'a, R: Rules> Tables<'a, R> {
             self.file.corrupt(reason).at(self.l1.offset + l1_index * 8)
         })?;
         let end = (l1_index + 1) << span_bits;
-        let is_far = self.file.read_ahead() > 0;
         let miss = || {
-            if is_far {
+            if self.file.read_ahead() > 0 {
                 self.announce_l2(&window[first..], guest, range.limit);
             }
         };

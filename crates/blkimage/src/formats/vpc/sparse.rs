@@ -96,9 +96,8 @@ impl Layer for Sparse {
         };
         let start = host - within;
         self.header.check_block(&self.file, start)?;
-        let is_far = self.file.read_ahead() > 0;
         let miss = || {
-            if is_far {
+            if self.file.read_ahead() > 0 {
                 self.announce_bitmaps(guest, wanted);
             }
         };

@@ -241,7 +241,8 @@ fn objects_beneath_the_folder_of_a_url() {
     let image = host_file(Path::new("http://127.0.0.1:9/images/disk.qcow2?token=***"));
     let error = |follow, name: &[u8]| {
         let reference = Reference { what: "backing file", name };
-        let options = OpenOptions::new().follow(follow);
+        let mut options = OpenOptions::new().follow(follow);
+        options.http.retries = 0;
         open(&options, &image, &Folder::Url(url.clone()), reference).err().unwrap()
     };
     for follow in [Follow::Beneath, Follow::Any] {

@@ -105,7 +105,7 @@ def test_random_images_and_maps(blksum, verbs, workdir, count):
         changed(rng, content, other)
         assert verbs("opt", "format", fmt) == ""
 
-        # Checksums, and values that do not say what they are.
+        # Checksums, and values without parameters.
         digest = rng.choice(("sha256", "sha256", "blake3", "sha512", "blake2b512"))
         construction = rng.choice(("streams:4", "flat", "concat", "linear"))
         size = rng.choice((512, 4 * KIB, 64 * KIB, 64 * KIB, MIB))

@@ -637,7 +637,7 @@ def test_interruptions(workdir, kind, signal, seed):
                 process.send_signal(getattr(signals, f"SIG{signal}"))
                 _, err = process.communicate()
                 assert process.returncode in (0, -getattr(signals, f"SIG{signal}"))
-                says = f"blkcopy: {destination}: interrupted: --resume goes on behind the last checkpoint\n"
+                says = f"blkcopy: {destination}: interrupted: continue with --resume\n"
                 # The copy may be whole, so that only the end of the process is missing.
                 # Another thread may write a note at the same time.
                 lines = [line for line in err.decode().splitlines(True) if f": {destination}: note: " not in line]

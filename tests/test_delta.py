@@ -378,7 +378,7 @@ def test_options_that_do_not_go_together(made):
         (2, "cannot be used with", "--apply", "--update", "delta", "base.raw"),
         (2, "has a checksum", "--apply", "--verify=none", "delta", "base.raw"),
         (2, "there are no options of images", "--apply", "-f", "raw", "delta", "base.raw"),
-        (2, "applied to what can be read", "--apply", "delta", "-"),
+        (2, "cannot be applied to a pipe", "--apply", "delta", "-"),
         (2, "is a URI", "--apply", "nbd://host/x", "base.raw"),
         (2, "not a block map", "--delta-from", "new.raw", "new.raw", "-"),
         (2, "is not a delta", "--apply", "base.blkmap", "base.raw"),

@@ -359,8 +359,8 @@ def test_refusals_name_the_command_that_helps(workdir):
 
 def test_what_cannot_be_mapped_is_refused_at_once(disk):
     for args, message in [
-        (["create", "-"], "a map is made of a file, a device or a URI"),
-        (["create", "--checksum=linear", "-o", "x", "disk.img"], "linear has no blocks"),
+        (["create", "-"], "cannot create a map of standard input"),
+        (["create", "--checksum=linear", "-o", "x", "disk.img"], "maps need blocks, and linear has none"),
     ]:
         result = attempt(*args)
         assert result.returncode == 2 and message in result.stderr.decode(), result

@@ -311,7 +311,7 @@ def test_holes_that_are_not_trusted(workdir):
         clone(one, other)
         for option in (["--holes", "verify"], ["--holes", "ignore"], ["--force-share"]):
             assert run("diff", *option, one, other) == "no differences in 64 blocks\n"
-            fails(2, "shared extents", "changes", *option, "--reflink", one, other)
+            fails(2, "extents shared with", "changes", *option, "--reflink", one, other)
 
 
 def test_other_file_systems_are_an_error(workdir):
@@ -319,7 +319,7 @@ def test_other_file_systems_are_an_error(workdir):
     one.write_bytes(bytes(MIB))
     other.write_bytes(bytes(MIB))
     run("create", "-o", "m.blkmap", one)
-    says = "shares no file system that tells shared extents (btrfs, XFS) with the older image"
+    says = "extents shared with the older image are unknown: both must be on one btrfs or XFS file system"
     fails(2, says, "changes", "--reflink", one, other)
     fails(2, says, "update", "--reflink", one, "m.blkmap", other)
     fails(2, says, "audit", "--reflink", one, "m.blkmap", other)

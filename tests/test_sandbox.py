@@ -33,7 +33,7 @@ PR_SET_NO_NEW_PRIVS = 38
 SANDBOX = b"blksum: sandbox: landlock ABI "
 
 DENIED = (
-    b"Permission denied, by the sandbox: --verbose shows what it allows, --no-sandbox lifts it\n"
+    b"Permission denied, by the sandbox: --verbose shows what it allows, --no-sandbox disables it\n"
 )
 
 

@@ -667,7 +667,7 @@ def test_spare_bytes(workdir, digest):
         result = blkhash("verity", "verify", "data", "hash", root)
         level, index = place[:2]
         line = f"hash: hash level {level} block {index} at {tree.offset_of(level, index)}, 512 bytes: "
-        assert result.stdout.decode().startswith(line + "has bytes beside its hashes that are not zero\n")
+        assert result.stdout.decode().startswith(line + "has nonzero padding after its hashes\n")
         assert veritysetup("verify", "data", "hash", root).returncode != 0
 
 

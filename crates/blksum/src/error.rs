@@ -40,7 +40,7 @@ pub enum Error {
         length: u64,
     },
     /// No file system has files of both images and reports which extents they share.
-    #[error("shares no file system that tells shared extents (btrfs, XFS) with the older image")]
+    #[error("extents shared with the older image are unknown: both must be on one btrfs or XFS file system, and their holes trusted")]
     NothingShared,
     /// There are more changes than a list can have.
     #[error("has more than {limit} changed extents")]

@@ -92,7 +92,7 @@ pub fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
         *first = match option.strip_prefix('-') {
             None => {
                 let usage = usage.map_or(String::new(), |usage| format!(": usage: {usage}"));
-                format!("'{option}' is one name too many{usage}")
+                format!("unexpected argument '{option}'{usage}")
             }
             Some(short) if !short.starts_with('-') => format!("invalid option -- '{short}'"),
             _ => format!("unrecognized option '{option}'{}", similar_option(error, option)),

@@ -71,7 +71,7 @@ impl Interrupted {
     }
 }
 
-const INTERRUPTED: &str = "interrupted: --resume goes on behind the last checkpoint";
+const INTERRUPTED: &str = "interrupted: continue with --resume";
 const NO_CHECKPOINT: &str = "interrupted before the first checkpoint, so the new file is removed: --checkpoint=SECONDS makes one sooner";
 const NO_CHECKPOINT_OF_OLD: &str = "interrupted before the first checkpoint, so nothing can go on: --checkpoint=SECONDS makes one sooner";
 const REMOVED: &str = "interrupted: the new file is removed: with --map=FILE, --resume could go on";

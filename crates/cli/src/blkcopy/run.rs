@@ -256,7 +256,7 @@ impl<'a> Job<'a> {
         let (image, selected) = match opened {
             Opened::Image(image, selected) => (image, selected),
             Opened::Delta(_) => {
-                return Err(Problem::new("is a pipe, and a delta is applied to what can be read"));
+                return Err(Problem::new("a delta cannot be applied to a pipe"));
             }
             Opened::Stream(..) => {
                 return Err(Problem::new("is a pipe, and so is the source")

@@ -56,5 +56,5 @@ fn salt(text: &str) -> Result<Salt, String> {
     }
 }
 
-const MAX_ZEROS_HELP: &str = "Refuse images with more zeros than SIZE that they do not store [default: 2^28 blocks if the tree is written or \
+const MAX_ZEROS_HELP: &str = "Refuse images with more than SIZE of unallocated zeros [default: 2^28 blocks if the tree is written or \
      compared, otherwise no limit]";

@@ -74,8 +74,8 @@ pub fn of_error(error: &blkimage::Error) -> Option<Cow<'static, str>> {
         ErrorKind::Server if is_refused => Some(DENIED_PROGRAM.into()),
         ErrorKind::Connect if is_port_refused(error) => Some(DENIED_PORT.into()),
         _ if is_denied_by_sandbox(error) => Some(match messages::program() {
-            "blksum" => "--verbose shows what it allows, --no-sandbox lifts it".into(),
-            _ => "--no-sandbox lifts it".into(),
+            "blksum" => "--verbose shows what it allows, --no-sandbox disables it".into(),
+            _ => "--no-sandbox disables it".into(),
         }),
         _ => error.hint().map(|hint| of_hint(hint, error.name().as_os_str()).into()),
     }
@@ -114,7 +114,7 @@ fn of_hint(hint: Hint, name: &OsStr) -> String {
 }
 
 const DENIED_PORT: &str =
-    "the sandbox allows the ports of the URLs that were given, 80 and 443: --no-sandbox lifts it";
+    "the sandbox allows the ports of the URLs that were given, 80 and 443: --no-sandbox disables it";
 
 const DENIED_PROGRAM: &str =
-    "if it is executable, the sandbox is in the way: name the program with --nbd-server=PROGRAM";
+    "if it is executable, the sandbox may prevent it: name the program with --nbd-server=PROGRAM";

@@ -40,7 +40,7 @@ record! {
         pub mirrors: u32,
         /// mirrors that are good, from 1
         pub good_mirrors: &'a [u32],
-        /// whether parity gives what was written; null if there is no parity or it cannot tell
+        /// whether it can be rebuilt from parity; null without parity, or if that is unknown
         pub rebuildable: Option<bool>,
         /// number of the device
         pub device: Option<u64>,

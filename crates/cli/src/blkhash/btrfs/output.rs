@@ -116,8 +116,8 @@ fn finding_text(filesystem: &FileSystem, finding: &Finding) -> String {
         }
     };
     text += match finding.rebuildable {
-        Some(true) => "; parity gives what was written",
-        Some(false) => "; parity does not give it, either",
+        Some(true) => "; can be rebuilt from parity",
+        Some(false) => "; parity cannot rebuild it",
         None => "",
     };
     text.push('\n');
@@ -375,8 +375,8 @@ fn summary_text(
 fn in_use(summary: &Summary) -> String {
     let Some(used) = &summary.used else {
         return match summary.missing_devices {
-            0 => "not known: the trees that tell are damaged".to_owned(),
-            _ => "not known: the trees that tell are on a device that is missing".to_owned(),
+            0 => "unknown: the trees that record it are damaged".to_owned(),
+            _ => "unknown: the trees that record it are on a missing device".to_owned(),
         };
     };
     let without = &used.unprotected;
@@ -436,7 +436,7 @@ fn describe(category: Category) -> &'static str {
     match category {
         Category::Superblock => "superblocks",
         Category::TreeChecksum => "tree blocks whose checksum does not match",
-        Category::TreeHeader => "tree blocks that are not those asked for",
+        Category::TreeHeader => "tree blocks that do not match their reference",
         Category::TreeItem => "tree blocks with items that break a rule",
         Category::Contradiction => "contradictions between items",
         Category::NoChecksum => "data sectors that have lost their checksum",

@@ -648,7 +648,7 @@ fn percent(text: &str) -> Result<Sample, String> {
 const SALT_HELP: &str = "Salt of the digests in hexadecimal, up to 256 bytes; - is none";
 
 const MAX_ZEROS_HELP: &str =
-    "Refuse images with more zeros than SIZE that they do not store [default: no limit]";
+    "Refuse images with more than SIZE of unallocated zeros [default: no limit]";
 
 const CREATE_HELP: &str = "\
 A map that was interrupted is continued with --resume from its last checkpoint. Exit status is 0 if the map is \

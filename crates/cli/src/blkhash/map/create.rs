@@ -38,10 +38,10 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
     }
     let key = open::key(args.key_file.as_deref()).map_err(Failure::usage)?;
     if args.image == "-" {
-        return Err(Failure::usage("a map is made of a file, a device or a URI, not of -"));
+        return Err(Failure::usage("cannot create a map of standard input"));
     }
     if args.checksum.contains(&Construction::Linear) {
-        return Err(Failure::usage("--checksum: linear has no blocks, of which maps are made"));
+        return Err(Failure::usage("--checksum: maps need blocks, and linear has none"));
     }
     // No empty map is left behind for an image that does not exist.
     if let Location::Path(path) = Location::new(&args.image) {

@@ -177,7 +177,7 @@ fn report_missing(maps: &[Map], infos: &[Info]) {
     }
     let commit = maps[0].commit();
     messages::message(&format!(
-        "the parts do not make the whole: an image of {} blocks",
+        "the parts do not cover the image ({} blocks)",
         commit.blocks()
     ));
 }

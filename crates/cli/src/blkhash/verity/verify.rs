@@ -225,7 +225,7 @@ impl<'a> Output<'a> {
             Problem::Spare(level) => (
                 hash,
                 format!("hash level {level}"),
-                "has bytes beside its hashes that are not zero",
+                "has nonzero padding after its hashes",
             ),
             _ => (data, "data".to_owned(), "does not match"),
         };

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use bytes::Bytes;
+
 use crate::error::{Cause, Fault};
 use crate::rate::Rate;
 use crate::retry::{Backoff, is_too_long};
@@ -54,7 +56,8 @@ pub(crate) async fn fetch(
     Ok(())
 }
 
-/// Passes the bytes of one answer on.
+/// Passes the bytes of one answer on. The last ones wait for its end, so that nobody has the range before the answer turned out to be
+/// as long as it states.
 async fn receive(
     source: &Source,
     arriving: Arriving,
@@ -68,21 +71,28 @@ async fn receive(
         return Err(Fault::protocol("the server sent no range"));
     };
     let sent_end = sent.end.min(end);
+    let mut last = Bytes::new();
     while let Some(bytes) = reply.next().await? {
-        if bytes.len() as u64 > sent_end - *at {
+        if bytes.len() as u64 > sent_end - *at || !last.is_empty() {
             return Err(Fault::protocol("the server sent more bytes than it stated"));
         }
         source.count_bytes(bytes.len());
-        push(*at, &bytes);
-        *at += bytes.len() as u64;
         rate.count(bytes.len());
+        if bytes.len() as u64 == sent_end - *at {
+            last = bytes;
+        } else {
+            push(*at, &bytes);
+            *at += bytes.len() as u64;
+        }
         if rate.is_too_slow(Instant::now()) {
             return Err(too_slow());
         }
     }
-    if *at < sent_end {
+    if last.is_empty() {
         return Err(Fault::temporary("the server sent fewer bytes than it stated"));
     }
+    push(*at, &last);
+    *at = sent_end;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_MATCH,
-    IF_UNMODIFIED_SINCE, LAST_MODIFIED,
+    IF_UNMODIFIED_SINCE, LAST_MODIFIED, TRANSFER_ENCODING,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
@@ -164,11 +164,13 @@ fn shown(value: &HeaderValue) -> String {
 /// Fails if a body is not the bytes themselves.
 fn check_encoding(headers: &HeaderMap) -> Result<(), Fault> {
     // Some servers of S3 keep what only the upload was encoded as.
-    let plain = ["", "identity", "aws-chunked"].map(str::as_bytes);
-    for value in headers.get_all(CONTENT_ENCODING) {
-        if !plain.iter().any(|plain| value.as_bytes().eq_ignore_ascii_case(plain)) {
-            let reason = format!("the server sends it encoded as {}", quoted(value.as_bytes()));
-            return Err(Fault::Final(ErrorKind::Unsupported, reason));
+    for (name, own) in [(CONTENT_ENCODING, "aws-chunked"), (TRANSFER_ENCODING, "chunked")] {
+        let plain = ["", "identity", own].map(str::as_bytes);
+        for value in headers.get_all(name) {
+            if !plain.iter().any(|plain| value.as_bytes().eq_ignore_ascii_case(plain)) {
+                let reason = format!("the server sends it encoded as {}", quoted(value.as_bytes()));
+                return Err(Fault::Final(ErrorKind::Unsupported, reason));
+            }
         }
     }
     let multipart = b"multipart/byteranges";

@@ -1,3 +1,5 @@
+//lint:file-ignore ST1003 SHA512_256 and SHA3_256 are the names of package crypto.
+
 package blkhash
 
 import (

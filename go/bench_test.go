@@ -36,7 +36,7 @@ func BenchmarkSum(b *testing.B) {
 				b.ReportAllocs()
 				b.SetBytes(int64(len(benchmarked)))
 				for b.Loop() {
-					if _, err := blkhash.Sum(context.Background(), newReader(benchmarked), int64(len(benchmarked)), nil, p, blkhash.Threads(threads)); err != nil {
+					if _, err := blkhash.Sum(context.Background(), newReader(benchmarked), int64(len(benchmarked)), nil, p, blkhash.WithThreads(threads)); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -54,7 +54,7 @@ func BenchmarkZeros(b *testing.B) {
 				yield(blkhash.Extent{Length: 1 << 40, Zero: true}, nil)
 			}
 			for b.Loop() {
-				if _, err := blkhash.Sum(context.Background(), nil, 1<<40, hole, blkhash.Parameters{}, blkhash.Threads(threads)); err != nil {
+				if _, err := blkhash.Sum(context.Background(), nil, 1<<40, hole, blkhash.Parameters{}, blkhash.WithThreads(threads)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -68,7 +68,7 @@ func BenchmarkHasher(b *testing.B) {
 		b.Run(fmt.Sprint(threads), func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(benchmarked)))
-			h, err := blkhash.New(blkhash.Parameters{}, blkhash.Threads(threads))
+			h, err := blkhash.New(blkhash.Parameters{}, blkhash.WithThreads(threads))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func BenchmarkBlocks(b *testing.B) {
 	b.ReportAllocs()
 	content := benchmarked[:16<<20]
 	for b.Loop() {
-		if _, err := blkhash.Sum(context.Background(), newReader(content), int64(len(content)), nil, p, blkhash.Threads(1)); err != nil {
+		if _, err := blkhash.Sum(context.Background(), newReader(content), int64(len(content)), nil, p, blkhash.WithThreads(1)); err != nil {
 			b.Fatal(err)
 		}
 	}

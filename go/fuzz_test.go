@@ -29,7 +29,7 @@ func FuzzSum(f *testing.F) {
 				}
 			}
 		}
-		got, err := blkhash.Sum(t.Context(), newReader(content), int64(len(content)), extents, p, blkhash.Threads(2))
+		got, err := blkhash.Sum(t.Context(), newReader(content), int64(len(content)), extents, p, blkhash.WithThreads(2))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%+v: %x, %v, not %x", p, got, err, want)
 		}
@@ -81,7 +81,7 @@ func FuzzState(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, state []byte) {
 		for _, p := range []blkhash.Parameters{{}, {Construction: blkhash.FSVerity}, {Algorithm: blkhash.BLAKE3, Construction: blkhash.Linear}} {
-			h, err := blkhash.New(p, blkhash.Threads(1))
+			h, err := blkhash.New(p, blkhash.WithThreads(1))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -81,11 +81,11 @@ func TestPanics(t *testing.T) {
 	for _, threads := range []int{1, 2, 4} {
 		sum := func(r io.ReaderAt, e blkhash.Extents, opts ...blkhash.Option) func() {
 			return func() {
-				_, _ = blkhash.Sum(t.Context(), r, size, e, blkhash.Parameters{}, append(opts, blkhash.Threads(threads))...)
+				_, _ = blkhash.Sum(t.Context(), r, size, e, blkhash.Parameters{}, append(opts, blkhash.WithThreads(threads))...)
 			}
 		}
 		hasher := func() {
-			h, err := blkhash.New(blkhash.Parameters{}, blkhash.WithSink(panics{}), blkhash.Threads(threads))
+			h, err := blkhash.New(blkhash.Parameters{}, blkhash.WithSink(panics{}), blkhash.WithThreads(threads))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestPanics(t *testing.T) {
 			"reader":   sum(panics{}, nil),
 			"sink":     sum(newReader(content), nil, blkhash.WithSink(panics{})),
 			"extents":  sum(newReader(content), func(func(blkhash.Extent, error) bool) { panic("extents") }),
-			"progress": sum(newReader(content), nil, blkhash.Progress(func(int64, int64) { panic("progress") })),
+			"progress": sum(newReader(content), nil, blkhash.WithProgress(func(int64, int64) { panic("progress") })),
 		} {
 			if value := panicOf(f); value != want {
 				t.Errorf("%d threads, %s: %v", threads, want, value)
@@ -122,7 +122,7 @@ func TestDamagedStates(t *testing.T) {
 	for _, a := range blkhash.Algorithms() {
 		for _, c := range []blkhash.Construction{blkhash.Streams(2), blkhash.Linear} {
 			p := blkhash.Parameters{Algorithm: a, Construction: c, BlockSize: 512}
-			h, err := blkhash.New(p, blkhash.Threads(1))
+			h, err := blkhash.New(p, blkhash.WithThreads(1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +153,7 @@ func TestDamagedStates(t *testing.T) {
 // TestLargeStates has states that claim much content and hold little.
 func TestLargeStates(t *testing.T) {
 	p := blkhash.Parameters{Construction: blkhash.FSVerity, BlockSize: blkhash.MaxBlockSize}
-	h, err := blkhash.New(p, blkhash.Threads(1))
+	h, err := blkhash.New(p, blkhash.WithThreads(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestFilesThatChange(t *testing.T) {
 	}
 	time.Sleep(20 * time.Millisecond) // a tick of the clock of the file system
 	changed := false
-	sum, err := blkhash.SumFile(t.Context(), f, blkhash.Parameters{}, blkhash.Threads(1), blkhash.Progress(func(int64, int64) {
+	sum, err := blkhash.SumFile(t.Context(), f, blkhash.Parameters{}, blkhash.WithThreads(1), blkhash.WithProgress(func(int64, int64) {
 		if !changed {
 			changed = true
 			if _, err := f.WriteAt([]byte("new"), 0); err != nil {

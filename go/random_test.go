@@ -133,7 +133,7 @@ func TestRandom(t *testing.T) {
 			extents = slices.DeleteFunc(extents, func(e blkhash.Extent) bool { return e.End() > int64(whole) })
 		}
 		size := int64(len(content))
-		want, err := blkhash.Sum(t.Context(), bytes.NewReader(content), size, nil, p, blkhash.Threads(1))
+		want, err := blkhash.Sum(t.Context(), bytes.NewReader(content), size, nil, p, blkhash.WithThreads(1))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -144,7 +144,7 @@ func TestRandom(t *testing.T) {
 		zero := p.Algorithm.New()
 		zero.Write(make([]byte, p.BlockSize))
 		sink := &collected{zero: zero.Sum(nil)}
-		opts := []blkhash.Option{blkhash.Threads(1 + r.IntN(4))}
+		opts := []blkhash.Option{blkhash.WithThreads(1 + r.IntN(4))}
 		if p.Construction.HasBlocks() && p.Salt == nil {
 			opts = append(opts, blkhash.WithSink(sink))
 		}
@@ -179,7 +179,7 @@ func TestRandom(t *testing.T) {
 
 // written writes the content in random ways to hashers that are copied, saved and restored in between.
 func written(r *rand.Rand, content []byte, p blkhash.Parameters) ([]byte, error) {
-	h, err := blkhash.New(p, blkhash.Threads(1+r.IntN(3)))
+	h, err := blkhash.New(p, blkhash.WithThreads(1+r.IntN(3)))
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func TestSumAllReadsOnce(t *testing.T) {
 	for _, c := range []blkhash.Construction{blkhash.Streams(4), blkhash.Flat, blkhash.Linear, blkhash.Concat, blkhash.FSVerity} {
 		all = append(all, blkhash.Parameters{Construction: c}, blkhash.Parameters{Construction: c, Algorithm: blkhash.SHA512, BlockSize: 2 << 20})
 	}
-	sums, err := blkhash.SumAll(t.Context(), read, int64(len(content)), nil, all, blkhash.Threads(1))
+	sums, err := blkhash.SumAll(t.Context(), read, int64(len(content)), nil, all, blkhash.WithThreads(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,13 +279,13 @@ func TestErrors(t *testing.T) {
 			"outside":  one(blkhash.Extent{Offset: 4 << 20, Length: 1}, nil),
 			"negative": one(blkhash.Extent{Offset: 4096, Length: -1}, nil),
 		} {
-			_, err := blkhash.Sum(t.Context(), content, 3<<20, extents, blkhash.Parameters{}, blkhash.Threads(threads))
+			_, err := blkhash.Sum(t.Context(), content, 3<<20, extents, blkhash.Parameters{}, blkhash.WithThreads(threads))
 			if !errors.Is(err, blkhash.ErrExtents) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		sum := func(ctx context.Context, size int64, extents blkhash.Extents, p blkhash.Parameters, opts ...blkhash.Option) error {
-			_, err := blkhash.Sum(ctx, content, size, extents, p, append(opts, blkhash.Threads(threads))...)
+			_, err := blkhash.Sum(ctx, content, size, extents, p, append(opts, blkhash.WithThreads(threads))...)
 			return err
 		}
 		if err := sum(t.Context(), 3<<20, one(blkhash.Extent{}, wrong), blkhash.Parameters{}); !errors.Is(err, wrong) {
@@ -422,7 +422,7 @@ func TestLargestContent(t *testing.T) {
 			yield(blkhash.Extent{Length: size, Zero: true}, nil)
 		}
 		done := int64(0)
-		sum, err := blkhash.Sum(t.Context(), nil, size, hole, p, blkhash.Threads(1), blkhash.Progress(func(n, _ int64) {
+		sum, err := blkhash.Sum(t.Context(), nil, size, hole, p, blkhash.WithThreads(1), blkhash.WithProgress(func(n, _ int64) {
 			if n <= done {
 				t.Fatalf("%d after %d", n, done)
 			}
@@ -442,7 +442,7 @@ func TestLargestContent(t *testing.T) {
 }
 
 func TestHasherHasNoProgress(t *testing.T) {
-	if _, err := blkhash.New(blkhash.Parameters{}, blkhash.Progress(func(int64, int64) {})); err == nil {
+	if _, err := blkhash.New(blkhash.Parameters{}, blkhash.WithProgress(func(int64, int64) {})); err == nil {
 		t.Error("a progress function is accepted")
 	}
 }
@@ -451,7 +451,7 @@ func TestProgress(t *testing.T) {
 	content := pattern(9<<20 + 5)
 	last := int64(0)
 	_, err := blkhash.Sum(t.Context(), newReader(content), int64(len(content)), nil, blkhash.Parameters{},
-		blkhash.Progress(func(done, total int64) {
+		blkhash.WithProgress(func(done, total int64) {
 			if done <= last || total != int64(len(content)) {
 				t.Errorf("%d after %d, of %d", done, last, total)
 			}

@@ -20,8 +20,8 @@ type options struct {
 	progress func(done, total int64)
 }
 
-// Threads sets the number of goroutines that hash. The default is GOMAXPROCS, and less than 1 is 1.
-func Threads(n int) Option {
+// WithThreads sets the number of goroutines that hash. The default is GOMAXPROCS, and less than 1 is 1.
+func WithThreads(n int) Option {
 	return func(o *options) { o.threads = n }
 }
 
@@ -31,9 +31,9 @@ func WithSink(s Sink) Option {
 	return func(o *options) { o.sink = s }
 }
 
-// Progress has f called with the number of bytes that are hashed and of all bytes, in order. It must return soon.
+// WithProgress has f called with the number of bytes that are hashed and of all bytes, in order. It must return soon.
 // One goroutine at a time calls it, and none after the call that hashes has returned. A [Hasher] refuses it.
-func Progress(f func(done, total int64)) Option {
+func WithProgress(f func(done, total int64)) Option {
 	return func(o *options) { o.progress = f }
 }
 

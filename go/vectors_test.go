@@ -19,11 +19,11 @@ func TestVectors(t *testing.T) {
 				counts = counts[1:]
 			}
 			for _, threads := range counts {
-				sum, err := blkhash.Sum(t.Context(), image, v.Size, image.extents, p, blkhash.Threads(threads))
+				sum, err := blkhash.Sum(t.Context(), image, v.Size, image.extents, p, blkhash.WithThreads(threads))
 				if got := hex.EncodeToString(sum); err != nil || got != v.Hex {
 					t.Errorf("%+v with %d threads: %s, %v", v, threads, got, err)
 				}
-				h, err := blkhash.New(p, blkhash.Threads(threads))
+				h, err := blkhash.New(p, blkhash.WithThreads(threads))
 				if err != nil {
 					t.Fatal(err)
 				}

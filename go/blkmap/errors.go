@@ -25,17 +25,17 @@ var (
 	ErrSeal = errors.New("has another seal")
 )
 
-// failure is an error with one of the reasons, and a text that replaces that of the reason.
-type failure struct {
+// reasonError is an error with one of the reasons, and a text that replaces that of the reason.
+type reasonError struct {
 	reason error
 	text   string
 }
 
-func (f *failure) Error() string { return "blkmap: " + f.text }
-func (f *failure) Unwrap() error { return f.reason }
+func (f *reasonError) Error() string { return "blkmap: " + f.text }
+func (f *reasonError) Unwrap() error { return f.reason }
 
 func fail(reason error, format string, args ...any) error {
-	return &failure{reason, fmt.Sprintf(format, args...)}
+	return &reasonError{reason, fmt.Sprintf(format, args...)}
 }
 
 // damaged returns an error for bytes at an offset in the file.

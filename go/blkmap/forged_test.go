@@ -76,7 +76,7 @@ func TestVerifyEndsWithTheCause(t *testing.T) {
 		image := &cancels{cancel: func() { cancel(cause) }}
 		var err error
 		// One thread asks for more after the read that cancels. Others may have found the end before it.
-		for _, err = range m.Verify(ctx, image, 1<<20, nil, blkhash.Threads(1)) {
+		for _, err = range m.Verify(ctx, image, 1<<20, nil, blkhash.WithThreads(1)) {
 		}
 		if !errors.Is(err, cause) {
 			t.Fatal(err)

@@ -90,7 +90,7 @@ func read(t *testing.T, b []byte) {
 		}
 		return
 	}
-	again, err := blkmap.Open(bytes.NewReader(b), int64(len(b)), blkmap.AtSequence(m.Sequence()))
+	again, err := blkmap.Open(bytes.NewReader(b), int64(len(b)), blkmap.WithSequence(m.Sequence()))
 	if err != nil || again.End() != m.End() {
 		t.Errorf("open again: %v", err)
 	}

@@ -52,7 +52,7 @@ func (h *header) bytes() []byte {
 func parseHeader(b []byte) (*header, error) {
 	le := binary.LittleEndian
 	if string(b[:8]) != headerMagic {
-		return nil, &failure{ErrNotMap, ErrNotMap.Error()}
+		return nil, &reasonError{ErrNotMap, ErrNotMap.Error()}
 	}
 	if v := le.Uint32(b[8:]); v != version {
 		return nil, errVersion(v)

@@ -45,9 +45,9 @@ func WithKey(key []byte) OpenOption {
 	return func(o *openOptions) { o.key, o.hasKey = bytes.Clone(key), true }
 }
 
-// AtSequence opens the state of the final commit with this sequence number, as MAP@SEQ in the commands, instead of the
+// WithSequence opens the state of the final commit with this sequence number, as MAP@SEQ in the commands, instead of the
 // last one.
-func AtSequence(sequence uint64) OpenOption {
+func WithSequence(sequence uint64) OpenOption {
 	return func(o *openOptions) { o.sequence, o.hasState = sequence, true }
 }
 
@@ -103,7 +103,7 @@ type file struct {
 
 func openFile(r io.ReaderAt, size int64) (*file, error) {
 	if size < pageSize {
-		return nil, &failure{ErrNotMap, ErrNotMap.Error()}
+		return nil, &reasonError{ErrNotMap, ErrNotMap.Error()}
 	}
 	b := make([]byte, pageSize)
 	if err := readAt(r, b, 0); err != nil {
@@ -159,7 +159,7 @@ func (f *file) lastState() (int64, *commit, error) {
 	return at, c, err
 }
 
-func errUnfinished() error { return &failure{ErrUnfinished, ErrUnfinished.Error()} }
+func errUnfinished() error { return &reasonError{ErrUnfinished, ErrUnfinished.Error()} }
 
 const (
 	// searchPart is the number of bytes that are searched at once.

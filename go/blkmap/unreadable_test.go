@@ -35,7 +35,7 @@ func kinds(t *testing.T, m *blkmap.Map, image *badSectors, blocks int64) []blkma
 	found := make([]blkmap.Kind, blocks)
 	size := int64(m.Parameters().BlockSize)
 	end := int64(0)
-	for d, err := range m.Verify(t.Context(), image, int64(len(image.content)), nil, blkhash.Threads(3)) {
+	for d, err := range m.Verify(t.Context(), image, int64(len(image.content)), nil, blkhash.WithThreads(3)) {
 		if err != nil {
 			t.Fatal(err)
 		}

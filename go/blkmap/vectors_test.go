@@ -395,7 +395,7 @@ func TestVectorsAppended(t *testing.T) {
 			if !bytes.Equal(root[:], v.Root) {
 				t.Errorf("root %x", root)
 			}
-			older := open(t, b, blkmap.AtSequence(v.Sequence-1))
+			older := open(t, b, blkmap.WithSequence(v.Sequence-1))
 			if got := diffRuns(t, older, m); !slices.Equal(got, v.Diff) {
 				t.Errorf("diff %v, not %v", got, v.Diff)
 			}

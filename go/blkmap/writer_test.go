@@ -232,7 +232,7 @@ func TestFile(t *testing.T) {
 	}
 	defer func() { _ = f.Close() }()
 	var done, total int64
-	progress := blkhash.Progress(func(d, of int64) { done, total = d, of })
+	progress := blkhash.WithProgress(func(d, of int64) { done, total = d, of })
 	p := blkmap.Parameters{BlockSize: 512}
 	size := int64(len(content))
 	err = blkmap.Create(t.Context(), f, bytes.NewReader(content), size, nil, p, blkmap.WriterOptions{}, progress)

@@ -23,7 +23,7 @@ BLKSUM-SHA256-STREAMS4-64K (disk.qcow2) = 1eb4c41ab71b4baf28b21d99e8be2ee1ce0b7d
 nonsense
 `)
 	for entry, err := range checkfile.Read(list) {
-		var malformed *checkfile.Malformed
+		var malformed *checkfile.MalformedError
 		switch {
 		case errors.As(err, &malformed) && !malformed.ImageTag:
 			fmt.Println("left out:", malformed)

@@ -41,7 +41,7 @@ type Options struct {
 	// AllZeros is set if no row is left out because it hashes many zeros that are not stored, which takes minutes.
 	AllZeros bool
 
-	// Hash are the options of each pass, such as [blkhash.Threads]. A progress function begins again with each pass. A
+	// Hash are the options of each pass, such as [blkhash.WithThreads]. A progress function begins again with each pass. A
 	// sink is not for searches, because linear has no blocks.
 	Hash []blkhash.Option
 }

@@ -52,8 +52,8 @@ const (
 	blankAndMode
 )
 
-// Malformed is the error for a line that has none of the forms.
-type Malformed struct {
+// MalformedError is the error for a line that has none of the forms.
+type MalformedError struct {
 	// Line is the number of the line, from 1. It is 0 if only one line was parsed.
 	Line int
 	// Reason says what is wrong. It holds nothing of the line.
@@ -63,7 +63,7 @@ type Malformed struct {
 	ImageTag bool
 }
 
-func (m *Malformed) Error() string {
+func (m *MalformedError) Error() string {
 	if m.Line == 0 {
 		return "checkfile: malformed line: " + m.Reason
 	}
@@ -71,7 +71,7 @@ func (m *Malformed) Error() string {
 }
 
 // ParseLine reads one line alone, with or without its end. It returns nil for a comment or an empty line, and
-// [*Malformed] if the line has none of the forms.
+// [*MalformedError] if the line has none of the forms.
 func ParseLine(line []byte) (*Entry, error) {
 	return new(Parser).Parse(line)
 }
@@ -278,8 +278,8 @@ func (p *Parser) algorithm() blkhash.Algorithm {
 	return p.Algorithm
 }
 
-func malformed(line []byte, reason string) *Malformed {
-	m := &Malformed{Reason: reason}
+func malformed(line []byte, reason string) *MalformedError {
+	m := &MalformedError{Reason: reason}
 	text := bytes.TrimPrefix(bytes.TrimLeft(line, asciiSpace), []byte(`\`))
 	if bytes.HasPrefix(text, []byte(prefix)) {
 		m.ImageTag = true

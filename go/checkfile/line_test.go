@@ -46,7 +46,7 @@ func expectEntry(t *testing.T, p *Parser, line []byte, want *Entry) {
 func expectMalformed(t *testing.T, p *Parser, line []byte, want string) {
 	t.Helper()
 	entry, err := p.Parse(line)
-	var m *Malformed
+	var m *MalformedError
 	if entry != nil || !errors.As(err, &m) || m.Line != 0 || m.Reason == "" {
 		t.Errorf("%q: %+v, %v", line, entry, err)
 	} else if want != "" && m.Reason != want {
@@ -231,7 +231,7 @@ func TestMalformedLines(t *testing.T) {
 		expectMalformed(t, sha256Only(), inHex(test[0]), test[1])
 	}
 	expectMalformed(t, &Parser{Stdin: true}, inHex("{}  -"), stdinName)
-	m := (&Malformed{Line: 3, Reason: noName}).Error()
+	m := (&MalformedError{Line: 3, Reason: noName}).Error()
 	if m != "checkfile: malformed line 3: a checksum without a name" {
 		t.Error(m)
 	}
@@ -249,7 +249,7 @@ func TestMalformedImageTags(t *testing.T) {
 		"blksum-":                                                 false,
 	} {
 		_, err := ParseLine(inHex(line))
-		var m *Malformed
+		var m *MalformedError
 		if !errors.As(err, &m) || m.ImageTag != want {
 			t.Errorf("%.40q: %v", line, err)
 		}

@@ -25,7 +25,7 @@ const (
 // 16 MiB.
 var ErrNotCheckFile = errors.New("checkfile: not a check file")
 
-// Read returns the entries of a check file, which may be UTF-16 behind a byte order mark. A malformed line is the error [*Malformed], and the lines after it follow.
+// Read returns the entries of a check file, which may be UTF-16 behind a byte order mark. A malformed line is the error [*MalformedError], and the lines after it follow.
 // Other errors end the iteration. Comments and empty lines are left out.
 //
 // The end of a file without a well-formed line is [ErrNotCheckFile].
@@ -36,19 +36,19 @@ func Read(r io.Reader) iter.Seq2[Entry, error] {
 // ReadAll returns the entries of a check file, and its first 1000 malformed lines. The error is the first malformed
 // line that begins with BLKSUM-, if there is no other one: its checksum cannot be checked. The entries are valid even
 // then.
-func ReadAll(r io.Reader) ([]Entry, []*Malformed, error) {
+func ReadAll(r io.Reader) ([]Entry, []*MalformedError, error) {
 	return new(Parser).ReadAll(r)
 }
 
 // ReadAll is [ReadAll] with this parser.
-func (p *Parser) ReadAll(r io.Reader) ([]Entry, []*Malformed, error) {
+func (p *Parser) ReadAll(r io.Reader) ([]Entry, []*MalformedError, error) {
 	var (
 		entries []Entry
-		lines   []*Malformed
+		lines   []*MalformedError
 		unread  error
 	)
 	for entry, err := range p.Read(r) {
-		var line *Malformed
+		var line *MalformedError
 		switch {
 		case err == nil:
 			entries = append(entries, entry)
@@ -100,7 +100,7 @@ func (p *Parser) Read(r io.Reader) iter.Seq2[Entry, error] {
 			entry, err := p.Parse(line)
 			switch {
 			case err != nil:
-				err.(*Malformed).Line = number
+				err.(*MalformedError).Line = number
 				if !yield(Entry{}, err) {
 					return
 				}

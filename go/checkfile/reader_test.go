@@ -21,7 +21,7 @@ func TestReadAll(t *testing.T) {
 		iotest.DataErrReader(bytes.NewReader(inHex(text))),
 	} {
 		entries, malformed, err := ReadAll(r)
-		var m *Malformed
+		var m *MalformedError
 		if !errors.As(err, &m) || m.Line != 8 || !m.ImageTag {
 			t.Errorf("%v", err)
 		}

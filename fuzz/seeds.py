@@ -284,11 +284,44 @@ def oci():
     yield "changed-manifest", items(disk) + items() + items(u16(20) + text(b'"size":-1'))
 
 
+def flag(value):
+    return u8(int(value))
+
+
+def zip_members():
+    def one(name, deflate, late, content):
+        return u8(name) + flag(deflate) + flag(late) + text(content)
+
+    for deflate in (False, True):
+        for late in (False, True):
+            yield f"member-{deflate}-{late}", items(one(0, deflate, late, b"content" * 100)) + text(b"") + items()
+    yield "two", items(one(0, True, False, b"first"), one(1, False, True, b"second")) + text(b"a comment") + items()
+    yield "changed", items(one(0, True, False, b"first")) + text(b"") + items(u16(8) + u8(9))
+
+
+def vma():
+    clusters = items(*(flag(second) + u16(mask) for second, mask in [(0, 0xFFFF), (1, 0x0F0F), (0, 0), (0, 1)]))
+    yield "plain", u8(58) + clusters + items() + items() + flag(True)
+    yield "disorder", u8(1) + clusters + items(u8(0) + u8(2)) + items() + flag(True)
+    yield "changed", u8(58) + clusters + items() + items(u16(71) + u8(1)) + flag(True)
+    yield "unsealed", u8(58) + clusters + items() + items(u16(700) + u8(1)) + flag(False)
+
+
+def xva():
+    yield "one", items() + u16(5000) + items() + items()
+    yield "holes", items(flag(True), flag(False), flag(True)) + u16(512) + items() + items()
+    yield "text", items(flag(True)) + u16(512) + items(u8(100) + text(b"<a>")) + items()
+    yield "changed", items(flag(True)) + u16(512) + items() + items(u16(9000) + u8(1))
+
+
 def all_seeds():
     """The seeds of each target, by name."""
     change = items(u16(10) + u8(2) + text(b"99"))
     return {
         "appliance": appliance(),
+        "vma": vma(),
+        "xva": xva(),
+        "zip": zip_members(),
         "btrfs": [(f"disk-{number}", u8(number)) for number in range(4)]
         + [
             (f"{kind}-of-block-{block}", u8(1) + u16(block) + u8(number) + u8(0) + u16(9) + u8(1))

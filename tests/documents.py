@@ -27,6 +27,7 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reference"))
 
+import backups  # noqa: E402
 import blkhash  # noqa: E402
 import blkmap  # noqa: E402
 import filesystems  # noqa: E402
@@ -453,6 +454,16 @@ def make_appliance():
             tar.addfile(info, io.BytesIO(content))
 
 
+def make_archives():
+    """Archives with one disk, a backup of it, and its map."""
+    disk = pathlib.Path("disk.img").read_bytes()
+    pathlib.Path("backup.vma").write_bytes(backups.vma({"drive-scsi0": disk}))
+    images.run("zstd", "-q", "--rm", "backup.vma")
+    images.run("zip", "-q", "download.zip", "disk.img")
+    images.run("tar", "-czf", "disk.raw.tar.gz", "disk.img")
+    images.run("blkhash", "map", "create", "-o", "vm.blkmap", "disk.img")
+
+
 def make_for_maps():
     """Maps of two days, and of an image that changed on the second one, and copies of it."""
     tuesday = CONTENT.replace("64k:0", "64k:C")
@@ -535,6 +546,7 @@ MORE = {
     "docs/alternatives.md": make_for_alternatives,
     "docs/btrfs.md": make_for_btrfs,
     "docs/check-file.md": make_appliance,
+    "docs/cookbook.md": make_archives,
     "docs/copy.md": make_for_copies,
     "docs/incremental.md": make_for_incremental,
     "docs/json.md": make_for_json,

@@ -102,10 +102,10 @@ def test_tar_program(blksum, disks):
 
 def test_a_file_with_the_whole_name_wins_over_an_archive_of_another_name(blksum, disks):
     members, _ = disks
-    archive("a.tar", members)
-    assert blksum("a.tar:disk1.qcow2").returncode == 0
-    pathlib.Path("a.tar:disk1.qcow2").write_bytes(b"x" * 1000)
-    assert blksum.hex("-f", "raw", "a.tar:disk1.qcow2") == blkhash.checksum(b"x" * 1000).hex()
+    archive("a.bin", members)
+    assert blksum("a.bin:disk1.qcow2").returncode == 0
+    pathlib.Path("a.bin:disk1.qcow2").write_bytes(b"x" * 1000)
+    assert blksum.hex("-f", "raw", "a.bin:disk1.qcow2") == blkhash.checksum(b"x" * 1000).hex()
 
 
 def test_a_file_beside_an_appliance_is_not_its_disk(blksum, disks):
@@ -150,10 +150,19 @@ def test_disks_that_are_not_read(blksum, workdir, more, word):
 
 
 def test_other_archives_are_no_disks(blksum, workdir):
-    archive("a.tar", [("readme", b"x"), ("x.ovf", b"<Envelope/>")])
+    """A tar archive is no appliance: a descriptor in it names no disks, and is none."""
+    members = [("readme", b"x"), ("x.ovf", descriptor([("f", "d", "")], ["f"])), ("d", b"x" * 512)]
+    archive("a.tar", members)
     refused = blksum("a.tar")
-    assert refused.returncode == 1 and b"is a tar archive" in refused.stderr
+    words = b"has no file with the content or the name of an image: name one, as readme, x.ovf, d behind a colon"
+    assert (refused.returncode, refused.stdout) == (1, b"") and words in refused.stderr, refused
+    refused = blksum("-c", "a.tar")
+    assert refused.returncode == 1 and b"others have no checksums" in refused.stderr, refused
     assert blksum.hex("-f", "raw", "a.tar") == blkhash.file_checksum("a.tar").hex()
+    # Under another name, it is no disk, either.
+    os.rename("a.tar", "a.img")
+    refused = blksum("a.img")
+    assert (refused.returncode, refused.stdout) == (1, b"") and b"is a tar archive" in refused.stderr, refused
 
 
 def test_cut_off(blksum, disks):

@@ -296,10 +296,14 @@ def test_members_beside_an_archive(blksum, workdir, content):
     oci_images.kubevirt({"root": content}).archive("vm.tar")
     pathlib.Path("vm.tar:root").write_bytes(b"another")
     assert blksum.hex("vm.tar:root") == value(content)
-    # Not beside an archive that is no image.
-    oci_images.archive("plain.tar", [("root", b"x")])
+    # Nor beside an archive that is no image, whose members are disks, too.
+    oci_images.archive("plain.tar", [("root", b"x" * 512)])
     pathlib.Path("plain.tar:root").write_bytes(b"another")
-    assert blksum.hex("plain.tar:root") == value(b"another")
+    assert blksum.hex("plain.tar:root") == value(b"x" * 512)
+    # A file that does not stand for its members by its name names none of them beside a file with the whole name.
+    pathlib.Path("plain.tar").rename("plain.raw")
+    pathlib.Path("plain.tar:root").rename("plain.raw:root")
+    assert blksum.hex("plain.raw:root") == value(b"another")
 
 
 def test_links_out_of_a_layout(blksum, workdir, content):

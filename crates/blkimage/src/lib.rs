@@ -89,6 +89,7 @@ mod snapshot;
 mod source;
 mod stated;
 mod storage;
+mod tar;
 mod unknown_name;
 mod walk;
 mod warnings;
@@ -105,7 +106,7 @@ pub use buffer::Buffer;
 #[cfg(feature = "compressed")]
 pub use compressed::Decompressed;
 pub use compression::Compression;
-pub use container::tar::is_tar;
+
 pub use container::{Container, Manifest, container_of, is_container, member_name};
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
@@ -136,6 +137,7 @@ pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::{export::NbdExport, options::NbdOptions};
 pub use storage::{Memory, ReadMethod, ServedObject, Storage};
+pub use tar::is_tar;
 pub use unknown_name::UnknownName;
 pub use warnings::Warning;
 

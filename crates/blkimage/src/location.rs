@@ -42,16 +42,13 @@ impl<'a> Location<'a> {
     }
 
     /// Returns the container that is named by a URL and the name of a member behind the path and a colon, and that member, decoded.
-    /// The container is an appliance or an archive by the end of its name.
+    /// The container is one by the end of its name.
     pub(crate) fn member_of_url(&self) -> Option<(String, Vec<u8>)> {
         let text = self.url()?;
         let uri = Uri::new(text)?;
         let (before, place, after) = uri.around_place(text)?;
         let path = place.find('/')?;
-        let is_container = |at: &usize| {
-            let name = &place.as_bytes()[..*at];
-            [&b".ova"[..], b".tar"].iter().any(|end| has_extension(name, end))
-        };
+        let is_container = |at: &usize| has_archive_name(&place.as_bytes()[..*at]);
         let mut colons = place.match_indices(':').map(|(at, _)| at).filter(|at| *at > path);
         let at = colons.find(is_container)?;
         let member = &place[at + 1..];
@@ -157,6 +154,43 @@ pub(crate) fn url_of_member(container: &str, member: &[u8]) -> Option<String> {
     };
     Some(format!("{before}{place}:{member}{after}"))
 }
+
+/// Returns whether a name on a server is that of an archive with disks.
+pub(crate) fn has_archive_name(name: &[u8]) -> bool {
+    ARCHIVES.iter().any(|end| has_extension(name, end))
+}
+
+/// The ends of the names of archives with disks on servers: those of all kinds of containers.
+const ARCHIVES: [&[u8]; 28] = [
+    b".ova",
+    b".tar",
+    b".zip",
+    b".vma",
+    b".vma.zst",
+    b".vma.gz",
+    b".xva",
+    b".xva.gz",
+    b".xva.zst",
+    b".xva.xz",
+    b".xva.bz2",
+    b".box",
+    b".tgz",
+    b".tbz",
+    b".tbz2",
+    b".txz",
+    b".tzst",
+    b".tlz4",
+    b".tar.gz",
+    b".tar.xz",
+    b".tar.zst",
+    b".tar.bz2",
+    b".tar.lz4",
+    b".ova.gz",
+    b".ova.xz",
+    b".ova.zst",
+    b".ova.bz2",
+    b".ova.lz4",
+];
 
 /// Returns whether a name ends in `extension`, in any case, and has something before it.
 pub(crate) fn has_extension(name: &[u8], extension: &[u8]) -> bool {

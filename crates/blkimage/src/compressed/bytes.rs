@@ -9,7 +9,7 @@ use crate::storage::Storage;
 use crate::storage::ahead::Ahead;
 
 /// Reads a part of a file, from its start to its end.
-pub(super) struct Bytes<S> {
+pub(crate) struct Bytes<S> {
     storage: S,
     range: Range<u64>,
     announces: Option<(Ahead, Arc<AtomicBool>)>,
@@ -24,6 +24,17 @@ impl<S> Bytes<S> {
     #[must_use]
     pub fn announced_if(self, flag: Arc<AtomicBool>, announced: u64) -> Self {
         Self { announces: Some((Ahead::behind(announced), flag)), ..self }
+    }
+
+    /// Returns whether all bytes were read.
+    pub fn is_over(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// Announces the bytes before they are read.
+    #[must_use]
+    pub fn announced(self) -> Self {
+        self.announced_if(Arc::new(AtomicBool::new(true)), 0)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{Extent, ExtentKind};
 /// The decompressed bytes of a file.
 pub(super) struct Content {
     storage: Arc<dyn Storage>,
-    compression: Compression,
+    decoding: Decoding,
     max_memory: u64,
     /// Maximum number of bytes in pieces.
     max_held: u64,
@@ -77,6 +77,44 @@ impl Piece {
 
 type Decoder = Box<dyn Read + Send>;
 
+/// Returns a reader of all content, from its start. The reader fails at its end if what it read is invalid.
+pub(crate) type Make = Box<dyn Fn() -> io::Result<Decoder> + Send + Sync>;
+
+/// Content that readers of a container return from start to end.
+#[derive(Clone, Copy)]
+pub(crate) struct Ordered {
+    pub size: u64,
+    /// Bytes of the file that hold it.
+    pub stored: u64,
+    /// Bytes that a reader decodes before the content begins.
+    pub before: u64,
+    /// The compression that was undone, if it is one of a whole file.
+    pub compression: Option<Compression>,
+}
+
+/// How the bytes of the units are decoded.
+enum Decoding {
+    /// Each one as a part of a compressed file.
+    File(Compression),
+    /// The only one by a reader of its own.
+    Own {
+        make: Make,
+        /// The compression that was undone, if it is one of a whole file.
+        compression: Option<Compression>,
+        /// Number of bytes that are decoded before the content begins.
+        before: u64,
+    },
+}
+
+impl Decoding {
+    fn compression(&self) -> Option<Compression> {
+        match self {
+            Self::File(compression) => Some(*compression),
+            Self::Own { compression, .. } => *compression,
+        }
+    }
+}
+
 /// How far a unit was decoded.
 enum Progress {
     /// Up to this offset, by no thread now, and last at this time.
@@ -104,10 +142,37 @@ impl Content {
         max_memory: u64,
         units: Vec<Unit>,
     ) -> Self {
+        Self::decoded(storage, Decoding::File(compression), max_memory, units)
+    }
+
+    /// Creates content that readers from `make` return, of which `first` was made.
+    pub fn of_readers(
+        storage: Arc<dyn Storage>,
+        shape: Ordered,
+        max_memory: u64,
+        make: Make,
+        first: Option<Decoder>,
+    ) -> Self {
+        let Ordered { size, before, compression, .. } = shape;
+        let unit = Unit { stored: 0..storage.size(), content: 0..size, blocks: None };
+        let decoding = Decoding::Own { make, compression, before };
+        let content = Self::decoded(storage, decoding, max_memory, vec![unit]);
+        if let Some(first) = first {
+            content.lock().decoders.insert(0, Progress::Paused(first, 0, 0));
+        }
+        content
+    }
+
+    fn decoded(
+        storage: Arc<dyn Storage>,
+        decoding: Decoding,
+        max_memory: u64,
+        units: Vec<Unit>,
+    ) -> Self {
         let (state, changed) = Default::default();
         Self {
             storage,
-            compression,
+            decoding,
             max_memory,
             max_held: max_memory.saturating_sub(units.len() as u64 * UNIT_COST),
             max_paused: blksys::processors() + 2,
@@ -128,7 +193,16 @@ impl Content {
     /// Returns whether reading at the end decodes everything first.
     pub fn is_sequential(&self) -> bool {
         let end = self.units.iter().enumerate().filter(|(index, _)| self.is_at_end(*index));
-        end.into_iter().any(|(_, unit)| unit.length() > MAX_LENGTH)
+        end.into_iter().any(|(_, unit)| !self.is_cheap(unit))
+    }
+
+    /// Returns whether a unit may be decoded again and again.
+    fn is_cheap(&self, unit: &Unit) -> bool {
+        let before = match self.decoding {
+            Decoding::File(_) => 0,
+            Decoding::Own { before, .. } => before,
+        };
+        unit.length().saturating_add(before) <= MAX_LENGTH
     }
 
     /// Returns whether a unit has some of the last bytes of the content, where images may have their header.
@@ -178,7 +252,7 @@ impl Content {
     /// Decides how to get the piece at `offset`, which is in unit `index` and was not decoded.
     fn step(&self, state: &mut State, index: usize, offset: u64) -> io::Result<Step> {
         let start = self.units[index].content.start;
-        let is_cheap = self.units[index].length() <= MAX_LENGTH;
+        let is_cheap = self.is_cheap(&self.units[index]);
         if state.decoded > self.size().saturating_mul(MAX_PASSES).saturating_add(MAX_LENGTH) {
             let reason = "is read in an order in which its parts are decoded again and again: decompress it first";
             return Err(io::Error::new(io::ErrorKind::NotSeekable, reason));
@@ -200,7 +274,7 @@ impl Content {
             }
             Some(progress @ (Progress::Paused(..) | Progress::Done | Progress::Left)) => {
                 state.decoders.insert(index, progress);
-                let name = self.compression;
+                let name = self.decoding.compression().map_or("compressed", Compression::name);
                 let reason = format!(
                     "is {name} in one piece, which is read from start to end only, and is read at {offset} again: decompress it first"
                 );
@@ -275,6 +349,10 @@ impl Content {
     }
 
     fn decoder(&self, index: usize) -> io::Result<Decoder> {
+        let compression = match &self.decoding {
+            Decoding::Own { make, .. } => return make(),
+            Decoding::File(compression) => *compression,
+        };
         let (unit, storage) = (&self.units[index], self.storage.clone());
         let is_last = unit.stored.end == storage.size();
         let announced = self.lock().announced.remove(&index).unwrap_or(0);
@@ -284,9 +362,9 @@ impl Content {
             Some(blocks) => {
                 let stream = xz::stream_of(storage, stored, blocks);
                 let start = unit.stored.start.saturating_sub(xz::HEADER);
-                decoder(self.compression, stream, start, self.max_memory, is_last)
+                decoder(compression, stream, start, self.max_memory, is_last)
             }
-            None => decoder(self.compression, stored, unit.stored.start, self.max_memory, is_last),
+            None => decoder(compression, stored, unit.stored.start, self.max_memory, is_last),
         }
     }
 
@@ -341,8 +419,11 @@ impl Content {
         });
     }
 
-    /// Announces the bytes of units that were not begun, as far ahead as the storage wants.
+    /// Announces the bytes of units that were not begun, as far ahead as the storage wants. Readers of their own announce theirs.
     fn announce_units(&self, units: Range<usize>) {
+        if matches!(self.decoding, Decoding::Own { .. }) {
+            return;
+        }
         let reach = self.storage.read_ahead();
         self.is_pass.store(true, Relaxed);
         let mut ranges: Vec<Range<u64>> = Vec::new();
@@ -538,7 +619,7 @@ impl Storage for Content {
         if self.refuses_footer {
             let mut tail = Tail::default();
             self.lock().tails.values().for_each(|it| tail.push(it.bytes()));
-            tail.check(self.compression)?;
+            tail.check(self.decoding.compression())?;
         }
         self.storage.verify()
     }
@@ -572,7 +653,7 @@ impl Storage for Content {
     }
 
     fn read_method(&self) -> ReadMethod {
-        ReadMethod::Decompressed(self.compression)
+        self.decoding.compression().map_or(ReadMethod::Other, ReadMethod::Decompressed)
     }
 
     fn object(&self) -> Option<ServedObject> {

@@ -27,14 +27,17 @@ impl Tail {
     }
 
     /// Fails if the content ends like an image.
-    pub fn check(&self, compression: Compression) -> io::Result<()> {
+    ///
+    /// Without a compression, it is a member of a container.
+    pub fn check(&self, compression: Option<Compression>) -> io::Result<()> {
+        let undone = compression.map_or_else(String::new, |compression| format!("+{compression}"));
         let reason = match probe::probe_footer(&self.0) {
             None => return Ok(()),
             Some(Format::Vpc) => format!(
-                "ends like a vpc image, whose end is read first only if the format is given: vpc+{compression}, or raw+{compression} for a raw disk"
+                "ends like a vpc image, whose end is read first only if the format is given: vpc{undone}, or raw{undone} for a raw disk"
             ),
             Some(found) => format!(
-                "ends like a {found} image, which is read only without compression: decompress it, or give the format raw+{compression} for a raw disk"
+                "ends like a {found} image, which is read only without compression: decompress it, or give the format raw{undone} for a raw disk"
             ),
         };
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))

@@ -21,20 +21,21 @@ mod zstd;
 #[cfg(test)]
 mod tests;
 
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use self::bytes::Bytes;
+pub(crate) use self::bytes::Bytes;
 use self::content::Content;
+pub(crate) use self::content::{Make, Ordered};
 pub(crate) use self::decoder::head_of;
 use self::decoder::{decoder, units};
 use self::limits::{Limited, Limits, too_large};
 pub use self::stream::Decompressed;
-use self::unit::Unit;
+use self::unit::{MAX_LENGTH, Unit};
 use crate::compression::Compression;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hint::Hint;
 use crate::options::{Follow, OpenOptions};
 use crate::storage::{self, Storage};
 
@@ -128,8 +129,8 @@ pub(crate) fn content_of_size(
 }
 
 /// Returns a reader of all bytes of a file, which announces them.
-fn all_bytes(storage: &Arc<dyn Storage>) -> Bytes<Arc<dyn Storage>> {
-    Bytes::new(storage.clone(), 0..storage.size()).announced_if(Arc::new(AtomicBool::new(true)), 0)
+pub(crate) fn all_bytes(storage: &Arc<dyn Storage>) -> Bytes<Arc<dyn Storage>> {
+    Bytes::new(storage.clone(), 0..storage.size()).announced()
 }
 
 /// Returns the content of a compressed file that does not state its size.
@@ -147,4 +148,65 @@ pub(crate) fn stream(
     let stream =
         Decompressed::new(compression, all_bytes(&storage), options, name).map_err(failed)?;
     Ok(Some(stream.of_file(storage)))
+}
+
+/// Returns content as readers from `make` return it, of which `first` was made. A reader fails at its end if what it read is
+/// invalid, and so does the content. What is read again may be decoded again.
+pub(crate) fn ordered(
+    options: &OpenOptions,
+    storage: Arc<dyn Storage>,
+    name: &Path,
+    shape: Ordered,
+    make: Make,
+    first: Option<Box<dyn Read + Send>>,
+) -> Result<Box<dyn Storage>> {
+    let limits = Limits::new(options, shape.stored);
+    if shape.size > limits.max_content {
+        return Err(storage::read_error(name, too_large(), None));
+    }
+    let content = Content::of_readers(storage, shape, limits.max_memory, make, first);
+    let is_probed = options.format.is_none();
+    Ok(Box::new(if content.is_sequential() && is_probed {
+        content.refusing_footers()
+    } else {
+        content
+    }))
+}
+
+/// Fails if an archive that is compressed as a whole is not decompressed, as other files are not then.
+pub(crate) fn check_archive(
+    options: &OpenOptions,
+    compression: Compression,
+    name: &Path,
+) -> Result<()> {
+    if options.follow != Follow::None {
+        return Ok(());
+    }
+    let reason = format!(
+        "is an archive that is compressed by {compression}, and files that are not trusted are not decompressed: decompress it first"
+    );
+    Err(Error::new(ErrorKind::Unsupported, name, reason).with_hint(Hint::Raw))
+}
+
+/// Returns a reader of the content of a compressed file, from start to end.
+pub(crate) fn reader(
+    options: &OpenOptions,
+    compression: Compression,
+    storage: Arc<dyn Storage>,
+) -> io::Result<Box<dyn Read + Send>> {
+    let stored = storage.size();
+    let limits = Limits::new(options, stored);
+    let decoder = decoder(compression, all_bytes(&storage), 0, limits.max_memory, true)?;
+    Ok(Box::new(Limited::new(decoder, limits.max_content)))
+}
+
+/// Returns whether the content of a compressed file can be read in any order, because it has parts that are decoded alone.
+pub(crate) fn has_parts(
+    options: &OpenOptions,
+    compression: Compression,
+    storage: &dyn Storage,
+) -> io::Result<bool> {
+    let limits = Limits::new(options, storage.size());
+    let units = units(compression, storage, &limits)?;
+    Ok(units.is_some_and(|units| units.iter().all(|unit| unit.length() <= MAX_LENGTH)))
 }

@@ -60,7 +60,7 @@ impl<'a> Decompressed<'a> {
         if let Some(reason) = self.file.as_ref().and_then(Storage::changed) {
             return Err(io::Error::other(Error::new(ErrorKind::Changed, &self.name, reason)));
         }
-        self.tail.as_ref().map_or(Ok(()), |tail| tail.check(self.compression))
+        self.tail.as_ref().map_or(Ok(()), |tail| tail.check(Some(self.compression)))
     }
 }
 

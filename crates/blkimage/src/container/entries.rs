@@ -9,11 +9,12 @@
 
 use std::collections::BTreeMap;
 
-use super::tar::{Entry, Node, Reader};
 use crate::error::{ErrorKind, Result, excerpt};
 use crate::storage::HostFile;
+use crate::tar::{Entry, Node, Reader};
 
 /// The members of an archive, and where to find each.
+#[derive(Clone, Default)]
 pub(crate) struct Entries {
     all: Vec<Entry>,
     /// Indices by [`key`]. Of a folder that has several members, that of the first.
@@ -26,11 +27,14 @@ pub(crate) struct Rules {
     pub max_headers: u32,
     /// Whether links, devices and FIFOs are allowed.
     pub special: bool,
+    /// Whether files with holes are read.
+    pub sparse: bool,
 }
 
 impl Rules {
     pub fn reader(self, file: &HostFile) -> Reader<'_> {
         let reader = Reader::new(file, self.max_headers);
+        let reader = if self.sparse { reader.with_sparse() } else { reader };
         if self.special { reader.for_runtimes() } else { reader }
     }
 }
@@ -39,7 +43,7 @@ impl Entries {
     /// Reads the headers of an archive.
     pub fn new(file: &HostFile, rules: Rules) -> Result<Self> {
         let mut reader = rules.reader(file);
-        let mut entries = Self { all: Vec::new(), by_key: BTreeMap::new() };
+        let mut entries = Self::default();
         while let Some(entry) = reader.entry()? {
             entries.add(file, entry, rules)?;
         }
@@ -64,7 +68,7 @@ impl Entries {
     }
 
     /// Adds a member. Fails if it is not a file or folder of its own beneath the folder of the archive.
-    fn add(&mut self, file: &HostFile, entry: Entry, rules: Rules) -> Result<()> {
+    pub fn add(&mut self, file: &HostFile, entry: Entry, rules: Rules) -> Result<()> {
         let is_allowed = match entry.node {
             Node::File | Node::Folder => true,
             Node::Special(_) | Node::Global => rules.special,
@@ -78,7 +82,7 @@ impl Entries {
             );
             return Err(file.error(ErrorKind::Unsupported, reason).at(entry.header()));
         }
-        if let Some(reason) = refusal(&entry) {
+        if let Some(reason) = refusal(&entry.name, entry.node == Node::Folder) {
             let reason = format!("has the member \"{}\", {reason}", excerpt(&entry.name));
             return Err(file.error(ErrorKind::Unsupported, reason).at(entry.header()));
         }
@@ -95,7 +99,7 @@ impl Entries {
     }
 
     /// Fails if another member is in a folder that is a file. What lies in a folder follows it in the order of keys.
-    fn check_folders(&self, file: &HostFile) -> Result<()> {
+    pub fn check_folders(&self, file: &HostFile) -> Result<()> {
         let following = self.by_key.iter().skip(1);
         for ((outer_key, outer), (inner_key, inner)) in self.by_key.iter().zip(following) {
             let (outer, inner) = (&self.all[*outer], &self.all[*inner]);
@@ -113,14 +117,14 @@ impl Entries {
 }
 
 /// Returns why programs extract a member to different places, if they do.
-fn refusal(entry: &Entry) -> Option<&'static str> {
-    let mut components = entry.name.split(|byte| *byte == b'/');
+pub(super) fn refusal(name: &[u8], is_folder: bool) -> Option<&'static str> {
+    let mut components = name.split(|byte| *byte == b'/');
     let last = components.clone().next_back();
-    if entry.name.starts_with(b"/") {
+    if name.starts_with(b"/") {
         Some("whose name is absolute")
     } else if components.any(|component| component == b"..") {
         Some("whose name has the component \"..\"")
-    } else if entry.node != Node::Folder && matches!(last, Some(b"" | b".")) {
+    } else if !is_folder && matches!(last, Some(b"" | b".")) {
         Some("a file with the name of a folder")
     } else {
         None
@@ -128,11 +132,11 @@ fn refusal(entry: &Entry) -> Option<&'static str> {
 }
 
 /// Returns a name without components that lead nowhere. Joined by [`SEPARATOR`], names are in the order of folders.
-fn key(name: &[u8]) -> Vec<u8> {
+pub(super) fn key(name: &[u8]) -> Vec<u8> {
     let components = name.split(|byte| *byte == b'/');
     let components = components.filter(|component| !matches!(*component, b"" | b"."));
     components.collect::<Vec<_>>().join(SEPARATOR)
 }
 
 /// Sorts before every other byte, and is in no name of a member.
-const SEPARATOR: &[u8] = b"\0";
+pub(super) const SEPARATOR: &[u8] = b"\0";

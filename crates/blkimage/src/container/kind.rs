@@ -38,6 +38,28 @@ pub trait Container: Send + Sync {
     /// [`OpenOptions::open_storage`] does.
     fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image>;
 
+    /// Returns whether the container is decoded from start to end only, so that [`disks`](Self::disks) decodes all of it. Its
+    /// only disk is then better opened by the name of the container, which decodes it once.
+    fn is_stream(&self) -> bool {
+        false
+    }
+
+    /// Opens the only disk of a container that [is a stream](Self::is_stream). That there is no other one is checked at the end
+    /// of a pass.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`open`](Self::open) does, and if there is no disk or the container is no stream.
+    fn open_first(&self, options: &OpenOptions) -> Result<Image> {
+        match &*self.disks()? {
+            [disk] => self.open(options, disk),
+            disks => {
+                let reason = format!("the container has {} disks", disks.len());
+                Err(Error::new(ErrorKind::Argument, "", reason))
+            }
+        }
+    }
+
     /// Returns the manifest.
     ///
     /// # Errors
@@ -70,16 +92,16 @@ pub struct Manifest {
 pub(super) struct Kind {
     /// With an article, for errors.
     pub noun: &'static str,
-    /// The end of names that files of other kinds do not have. It decides before the content does. Without one, a file without
+    /// The ends of names that files of other kinds do not have. They decide before the content does. Without one, a file without
     /// disks may be an image.
-    pub extension: Option<&'static [u8]>,
+    pub extensions: &'static [&'static [u8]],
     /// Returns whether a path stands for the disks in it although it has no such name.
     pub is_at: fn(&Path) -> bool,
     /// Opens the container at a path. Returns `None` if what is there is no container of this kind.
     pub open: fn(&OpenOptions, &Path) -> Opened,
-    /// The end of the names of such containers on servers.
+    /// The ends of the names of such containers on servers.
     #[cfg_attr(not(feature = "http"), allow(dead_code))]
-    pub archive: &'static [u8],
+    pub archives: &'static [&'static [u8]],
     /// Opens the container in a storage of this name, as `open` does.
     #[cfg_attr(not(feature = "http"), allow(dead_code))]
     pub open_storage: fn(&OpenOptions, Arc<dyn Storage>, &Path) -> Opened,
@@ -96,7 +118,12 @@ impl Kind {
     /// Returns whether the name alone says that a path is of this kind.
     pub fn has_name(&self, path: &Path) -> bool {
         let name = path.as_os_str().as_bytes();
-        self.extension.is_some_and(|end| has_extension(name, end)) && !path.is_dir()
+        self.extensions.iter().any(|end| has_extension(name, end)) && !path.is_dir()
+    }
+
+    /// Returns whether this is the name of such a container on a server.
+    pub fn has_archive_name(&self, name: &[u8]) -> bool {
+        self.archives.iter().any(|end| has_extension(name, end))
     }
 }
 
@@ -115,12 +142,12 @@ pub(super) fn open_file(
 /// Opens the regular file at `path`, without a look at locks, if it begins in a way that `begins` accepts.
 pub(super) fn file_at(path: &Path, begins: fn(&[u8]) -> bool) -> Result<Option<File>> {
     let found = find(path)?;
-    if found.stamp.node_type != NodeType::Regular || found.stamp.size < PROBE_SIZE as u64 {
+    if found.stamp.node_type != NodeType::Regular {
         return Ok(None);
     }
     let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
     let file = found.open().map_err(error)?;
-    let mut head = [0; PROBE_SIZE];
+    let mut head = vec![0; found.stamp.size.min(PROBE_SIZE as u64) as usize];
     Ok((file.read_exact_at(&mut head, 0).is_ok() && begins(&head)).then_some(file))
 }
 

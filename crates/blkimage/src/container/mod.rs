@@ -5,6 +5,12 @@
 //!
 //! A kind of containers is a module with a [`Container`], and a row of [`KINDS`].
 
+#[cfg(feature = "compressed")]
+mod checked;
+#[cfg(feature = "compressed")]
+mod choice;
+#[cfg(feature = "compressed")]
+mod forward;
 // Only OCI images use all of it.
 #[cfg_attr(not(feature = "oci"), allow(dead_code))]
 mod entries;
@@ -13,8 +19,14 @@ pub(crate) mod name;
 #[cfg(feature = "oci")]
 mod oci;
 mod ova;
-#[cfg_attr(not(feature = "oci"), allow(dead_code))]
-pub(crate) mod tar;
+#[cfg(feature = "compressed")]
+mod tarball;
+#[cfg(feature = "compressed")]
+mod vma;
+#[cfg(feature = "compressed")]
+mod xva;
+#[cfg(feature = "compressed")]
+mod zip;
 
 use std::ffi::OsStr;
 use std::iter::{empty, once};
@@ -26,8 +38,6 @@ use std::sync::Arc;
 
 pub use self::kind::{Container, Manifest};
 use self::kind::{Kind, Opened, Paths};
-#[cfg(feature = "http")]
-use self::name::has_extension;
 pub use self::name::member_name;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
@@ -44,11 +54,20 @@ static KINDS: &[Kind] = &[
     #[cfg(feature = "oci")]
     oci::KIND,
     ova::KIND,
+    #[cfg(feature = "compressed")]
+    zip::KIND,
+    #[cfg(feature = "compressed")]
+    vma::KIND,
+    #[cfg(feature = "compressed")]
+    xva::KIND,
+    #[cfg(feature = "compressed")]
+    tarball::KIND,
 ];
 
 impl OpenOptions {
     /// Opens the container at `path`, if the path [stands for the disks in it](is_container). Returns `None` if it does not, or
-    /// if what has the name of a container is none. The path may be the URL of an appliance (`.ova`) or an OCI archive (`.tar`).
+    /// if what has the name of a container is none. The path may be the URL of a file with the name
+    /// of an archive.
     ///
     /// # Errors
     ///
@@ -87,7 +106,7 @@ pub(crate) fn open_disk_at(options: &OpenOptions, name: &str) -> Result<Option<I
         return match open_at(options, &url)? {
             Some((_, container)) => container.open(options, &member).map(Some),
             None => {
-                let reason = "is a member of what is no appliance and no OCI archive";
+                let reason = "is a member of what is no archive with disks";
                 Err(Error::new(ErrorKind::Format, name, reason))
             }
         };
@@ -108,7 +127,7 @@ fn open_at(
     url: &str,
 ) -> Result<Option<(&'static Kind, Box<dyn Container>)>> {
     let name = telling(Path::new(url)).as_os_str().as_bytes().to_vec();
-    let kinds: Vec<_> = KINDS.iter().filter(|kind| has_extension(&name, kind.archive)).collect();
+    let kinds: Vec<_> = KINDS.iter().filter(|kind| kind.has_archive_name(&name)).collect();
     if kinds.is_empty() {
         return Ok(None);
     }
@@ -127,7 +146,7 @@ fn open_at(
 
 /// Opens the container that the name of a disk begins with, whatever its own name is.
 fn open_named(options: &OpenOptions, path: &Path) -> Opened {
-    let kinds = kind_named(path).map_or(KINDS, slice::from_ref);
+    let kinds = kind_at(path).map_or(KINDS, slice::from_ref);
     kinds.iter().find_map(|kind| (kind.open)(options, path).transpose()).transpose()
 }
 
@@ -139,6 +158,9 @@ fn open_only_disk(
     options: &OpenOptions,
     path: &Path,
 ) -> Result<Option<Image>> {
+    if container.is_stream() {
+        return container.open_first(options).map(Some);
+    }
     let disks = container.disks()?;
     let error =
         |reason: String| Error::new(ErrorKind::Format, path, format!("is {} {reason}", kind.noun));
@@ -146,7 +168,7 @@ fn open_only_disk(
     let is_file = !path.is_dir();
     match &*disks {
         [disk] => container.open(options, disk).map(Some),
-        [] if is_file && kind.extension.is_none() => Ok(None),
+        [] if is_file && kind.extensions.is_empty() => Ok(None),
         [] => {
             let error = error("without a disk".to_owned());
             Err(if is_file { error.with_hint(Hint::Raw) } else { error })
@@ -238,3 +260,16 @@ fn kind_at(path: &Path) -> Option<&'static Kind> {
 /// Maximum number of disks of a container that an error names.
 /// Limit in disks.
 const MAX_NAMES: usize = 5;
+
+#[cfg(all(test, feature = "compressed"))]
+mod tests {
+    use super::*;
+    use crate::location::has_archive_name;
+
+    #[test]
+    fn names_on_servers_are_known_as_archives() {
+        for end in KINDS.iter().flat_map(|kind| kind.archives) {
+            assert!(has_archive_name(&[b"x", *end].concat()), "{}", end.escape_ascii());
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! How the content of files that are no raw disks begins.
 
 use crate::compression::Compression;
-use crate::container::tar::is_tar;
+use crate::tar::is_tar;
 
 /// The beginning of content.
 pub(super) enum Signature {

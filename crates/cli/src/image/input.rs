@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::{ErrorKind, Format, Location, OpenOptions, is_container, member_name};
+use blkimage::{Container, ErrorKind, Format, Location, OpenOptions, is_container, member_name};
 use rustix::fs::{Mode, OFlags};
 use walkdir::{DirEntry, WalkDir};
 
@@ -212,7 +212,12 @@ pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
         return vec![(name, found)];
     }
     let container = open.open_container(path);
-    match container.and_then(|it| it.map_or(Ok(Vec::new()), |container| container.disks())) {
+    let disks = |container: &dyn Container| match container.is_stream() {
+        // Opened by the name of the container, the only disk is decoded once.
+        true => Ok(Vec::new()),
+        false => container.disks(),
+    };
+    match container.and_then(|it| it.map_or(Ok(Vec::new()), |container| disks(&*container))) {
         Ok(disks) if !disks.is_empty() => {
             let name = |disk: Vec<u8>| member_name(path, &disk).into_os_string();
             disks.into_iter().map(|disk| (name(disk), found.clone())).collect()

@@ -1,6 +1,6 @@
 //! The changes that members of layers make, by their names.
 
-use crate::container::tar::{Entry, Node};
+use crate::tar::{Entry, Node};
 
 /// The change of the file system that a member of a layer makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,13 @@
 //! The content of blobs, which may be compressed.
 
-use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::detect::compression;
 use super::files::Files;
 use crate::Format;
-use crate::compressed::{self, Decompressed};
+use crate::compressed;
 use crate::compression::Compression;
-use crate::container::tar;
+use crate::container::forward::Forward;
 use crate::error::Result;
 use crate::options::OpenOptions;
 use crate::storage::{self, Storage};
@@ -58,7 +57,7 @@ impl Scan {
             && let Some(stream) =
                 compressed::stream(&options, found, storage.clone(), files.name())?
         {
-            let forward = Arc::new(Forward(Mutex::new(Position { stream, offset: 0, past: 0 })));
+            let forward = Forward::new(Box::new(stream), 0);
             return Ok(Self { tar: forward.clone(), forward: Some(forward) });
         }
         let tar = of_layer(&options, files, storage, None)?;
@@ -68,48 +67,7 @@ impl Scan {
     /// Reads to the end. Returns the size if only that tells it.
     pub fn finish(self, files: &Files) -> Result<Option<u64>> {
         let Some(forward) = self.forward else { return Ok(None) };
-        let mut position = forward.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let rest = io::copy(&mut position.stream, &mut io::sink());
-        let rest = rest.map_err(|error| storage::read_error(files.name(), error, None))?;
-        Ok(Some(position.offset + rest))
-    }
-}
-
-/// A stream as a storage of unknown size, in which reads go forward.
-struct Forward(Mutex<Position>);
-
-struct Position {
-    stream: Decompressed<'static>,
-    offset: u64,
-    /// Zeros that were read behind the end.
-    past: u64,
-}
-
-impl Storage for Forward {
-    fn size(&self) -> u64 {
-        i64::MAX as u64
-    }
-
-    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut position = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Position { stream, offset: at, past } = &mut *position;
-        let skipped = offset.checked_sub(*at).ok_or(io::ErrorKind::NotSeekable)?;
-        let count = io::copy(&mut stream.by_ref().take(skipped), &mut io::sink())?;
-        *at += count;
-        let is_next = offset.is_multiple_of(tar::BLOCK)
-            && (skipped - count).checked_sub(*past).is_some_and(|gap| gap < tar::BLOCK);
-        let read = if count == skipped { stream.read(buf)? } else { 0 };
-        *at += read as u64;
-        if read == 0 && is_next {
-            // Archives of umoci end without the padding and the zeros at the end of others.
-            buf.fill(0);
-            *past += buf.len() as u64;
-            return Ok(buf.len());
-        }
-        Ok(read)
-    }
-
-    fn reads_forward(&self) -> bool {
-        true
+        let size = forward.finish();
+        size.map(Some).map_err(|error| storage::read_error(files.name(), error, None))
     }
 }

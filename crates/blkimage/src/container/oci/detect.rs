@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::compression::Compression;
-use crate::container::tar;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{self, Storage};
+use crate::tar;
 
 /// Detects the compression of a layer from its first bytes, as container runtimes do. Fails where some of them find another
 /// content than others: if it begins like a compression that only some know, or if it is a tar archive as well.

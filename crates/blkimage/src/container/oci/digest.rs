@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fmt::Write as _;
 
+use crate::container::checked::{Running, Sum};
 use sha2::{Digest as _, Sha256, Sha512};
 
 use crate::error::excerpt;
@@ -105,6 +106,30 @@ impl fmt::Display for Digest {
     /// A part that is enough for a person.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.short())
+    }
+}
+
+impl Sum for Digest {
+    fn subject(&self) -> String {
+        format!("blob {self}")
+    }
+
+    fn noun(&self) -> &'static str {
+        "digest"
+    }
+
+    fn begin(&self) -> Box<dyn Running + '_> {
+        Box::new((self.hasher(), self))
+    }
+}
+
+impl Running for (Hasher, &Digest) {
+    fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn is_stated(self: Box<Self>) -> bool {
+        self.0.finish() == self.1.hex()
     }
 }
 

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use super::detect::compression;
 use crate::container::entries::{Entries, Rules};
 use crate::container::kind::{file_at, whole};
-use crate::container::tar::{Reader, is_tar};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::options::OpenOptions;
 use crate::storage::Storage;
@@ -19,6 +18,7 @@ use crate::storage::local::access::Access;
 use crate::storage::local::file::LocalFile;
 use crate::storage::part::Part;
 use crate::sys::{self, NodeType};
+use crate::tar::{Reader, is_tar};
 
 /// The files of an image by name.
 pub(super) struct Files {
@@ -163,7 +163,7 @@ impl Storage for Plain {
 }
 
 /// Archives of Docker have links to layers under other names.
-const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: true };
+const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: true, sparse: false };
 
 /// Maximum number of headers of members of an archive of container images, which has a member for each blob, with up
 /// to three headers.

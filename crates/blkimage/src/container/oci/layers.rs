@@ -9,8 +9,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use super::change::{Change, FOLDER, change, parts};
 use super::files::Files;
 use super::links::Links;
-use crate::container::tar::{Entry, Node};
 use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::tar::{Entry, Node};
 
 /// The folder of the disks, after the layers that were applied.
 #[derive(Default)]

@@ -6,8 +6,8 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use super::change::{Change, parts};
 use super::files::Files;
-use crate::container::tar::{Entry, Node};
 use crate::error::{ErrorKind, Result};
+use crate::tar::{Entry, Node};
 
 /// The symbolic links in the layers that were applied, and the hard links to them, by path without what a path need not have.
 #[derive(Default)]

@@ -4,7 +4,6 @@
 //! a container image (a containerDisk). Documents are checked before they are parsed, and the blobs that a disk depends on
 //! while it is read. Nothing is fetched, and no name in an image is that of a file of this host.
 
-mod blob;
 mod change;
 mod content;
 mod detect;
@@ -29,7 +28,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use self::blob::{Checked, Stated};
 use self::content::Scan;
 use self::digest::Digest;
 use self::disk::{Disk, Place};
@@ -39,9 +37,9 @@ use self::manifest::{Blob, Found, Layer, Subject};
 use self::names::Named;
 use self::role::Role;
 use self::scan::Layers;
+use super::checked::{Checked, Stated};
 use super::kind::{Container, Kind, Manifest, Opened, Paths, open_file};
 use super::name::{has_extension, member_name};
-use super::tar;
 use crate::Format;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
@@ -50,13 +48,14 @@ use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
 use crate::storage::part::Part;
 use crate::storage::{self, Storage};
+use crate::tar;
 
 pub(super) const KIND: Kind = Kind {
     noun: "an OCI image",
-    extension: None,
+    extensions: &[],
     is_at,
     open,
-    archive: TAR,
+    archives: &[TAR],
     open_storage,
     files: Some(blobs),
 };
@@ -170,7 +169,7 @@ impl Container for Images {
             let digest = Digest::of_path(member);
             let storage: Box<dyn Storage> = match digest {
                 Some(digest) => {
-                    let blobs = vec![Stated { storage: storage.clone(), digest }];
+                    let blobs = vec![Stated { storage: storage.clone(), sum: Box::new(digest) }];
                     Box::new(Checked::new(storage, blobs))
                 }
                 None => Box::new(storage),
@@ -223,7 +222,7 @@ impl Images {
                 let options = OpenOptions { format: options.format.or(*format), ..options.clone() };
                 let storage =
                     content::of_disk(&options, &self.files, stored.clone(), compression, *size)?;
-                let blobs = vec![Stated { storage: stored, digest: blob.digest.clone() }];
+                let blobs = vec![Stated { storage: stored, sum: Box::new(blob.digest.clone()) }];
                 Ok(Content { storage, blobs, format: *format, ends_like_image: false })
             }
             Place::Layer { layers, member } => {
@@ -252,7 +251,7 @@ impl Images {
                             Subject::File => stored,
                             Subject::Content => tar()?,
                         };
-                        blobs.push(Stated { storage, digest });
+                        blobs.push(Stated { storage, sum: Box::new(digest) });
                     }
                 }
                 let missing = || self.files.corrupt("lacks the layer of a disk");

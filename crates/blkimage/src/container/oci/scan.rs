@@ -9,10 +9,10 @@ use super::layers::Folder;
 use super::manifest::{Blob, Image};
 use super::role::Role;
 use crate::container::kind::whole;
-use crate::container::tar::{Entry, Reader};
 use crate::error::{ErrorKind, Result};
 use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe_footer};
+use crate::tar::{Entry, Reader};
 
 /// A pass over the layers of all images.
 pub(super) struct Layers<'a> {

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use super::entries::{Entries, Rules};
 use super::kind::{Container, Kind, Manifest, Opened, open_file, whole};
 use super::name::{has_extension, member_name};
-use super::tar::{Entry, is_tar};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
@@ -22,13 +21,14 @@ use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
 use crate::storage::part::Part;
 use crate::storage::{HostFile, Storage};
+use crate::tar::{Entry, is_tar};
 
 pub(super) const KIND: Kind = Kind {
     noun: "an appliance",
-    extension: Some(EXTENSION),
+    extensions: &[EXTENSION],
     is_at: |_| false,
     open,
-    archive: EXTENSION,
+    archives: &[EXTENSION],
     open_storage,
     files: None,
 };
@@ -242,7 +242,7 @@ fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Files and folders. What is extracted after a link may go where it leads.
-const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: false };
+const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: false, sparse: false };
 
 const EXTENSION: &[u8] = b".ova";
 const DESCRIPTOR: &[u8] = b".ovf";

@@ -1,6 +1,6 @@
-//! Checks that blobs have the content of their digests.
+//! Checks that bytes have the checksums that a container states of them.
 //!
-//! A disk may be read in any order and in parts, and the digest is of all bytes in order. A thread of its own hashes them,
+//! A disk may be read in any order and in parts, and a checksum is of all bytes in order. A thread of its own computes it,
 //! beside the pass that reads the disk and mostly from the same page cache. The end of each pass waits for it.
 
 use std::io;
@@ -8,18 +8,38 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
-use super::digest::Digest;
 use crate::storage::ahead::Ahead;
 use crate::storage::{DigestMismatch, ReadMethod, ServedObject, Storage};
 use crate::{Extent, Lent};
 
-/// Bytes whose digest is stated.
+/// Bytes whose checksum is stated.
 pub(super) struct Stated {
     pub storage: Arc<dyn Storage>,
-    pub digest: Digest,
+    pub sum: Box<dyn Sum>,
 }
 
-/// A storage whose bytes come from blobs that are hashed meanwhile.
+/// A checksum that is stated.
+pub(super) trait Sum: Send + Sync {
+    /// Returns the bytes of which it is in words.
+    fn subject(&self) -> String;
+
+    /// Returns the name of the checksum.
+    fn noun(&self) -> &'static str;
+
+    /// Begins to compute it.
+    fn begin(&self) -> Box<dyn Running + '_>;
+}
+
+/// A checksum that is being computed.
+pub(super) trait Running {
+    /// Takes the next bytes.
+    fn update(&mut self, bytes: &[u8]);
+
+    /// Returns whether it is the one that is stated.
+    fn is_stated(self: Box<Self>) -> bool;
+}
+
+/// A storage whose bytes come from others that are hashed meanwhile.
 pub(super) struct Checked {
     content: Arc<dyn Storage>,
     hashed: Arc<Hashed>,
@@ -84,8 +104,8 @@ impl Hashed {
     }
 
     fn check(&self, blob: &Stated) -> Option<Failure> {
-        let Stated { storage, digest } = blob;
-        let mut hasher = digest.hasher();
+        let Stated { storage, sum } = blob;
+        let mut running = sum.begin();
         let mut buf = vec![0; PIECE];
         let (mut offset, size) = (0, storage.size());
         let mut ahead = Ahead::default();
@@ -96,16 +116,17 @@ impl Hashed {
             ahead.announce(storage, offset, size);
             let length = (size - offset).min(PIECE as u64) as usize;
             if let Err(error) = storage.read_exact_at(&mut buf[..length], offset) {
-                let reason = format!("blob {digest} cannot be read at offset {offset}: {error}");
+                let subject = sum.subject();
+                let reason = format!("{subject} cannot be read at offset {offset}: {error}");
                 return Some(Failure::Unreadable(reason));
             }
-            hasher.update(&buf[..length]);
+            running.update(&buf[..length]);
             offset += length as u64;
         }
-        match hasher.finish() == digest.hex() {
+        match running.is_stated() {
             true => None,
             false => {
-                let reason = format!("blob {digest} does not match its digest");
+                let reason = format!("{} does not match its {}", sum.subject(), sum.noun());
                 Some(Failure::Mismatch(reason))
             }
         }

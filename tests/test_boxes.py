@@ -127,7 +127,7 @@ def test_files_with_holes(blksum, workdir, seed):
         tar(f"a{form}", f"--format={kind}", "-S", *FORMS[form], "disk.raw")
     else:
         tar(f"a{form}", "--format=pax", f"--sparse-version={kind}", "-S", *FORMS[form], "disk.raw")
-    result = blksum("-t", str(rng.randint(1, 4)), f"a{form}")
+    result = blksum("--threads", str(rng.randint(1, 4)), f"a{form}")
     assert result.stdout.split()[:1] == [value(data).encode()], (kind, form, result)
     assert blksum.hex(f"a{form}:disk.raw") == value(data)
 

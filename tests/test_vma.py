@@ -30,7 +30,7 @@ def content(rng, size):
 
 
 def disks_of(rng):
-    sizes = [rng.randint(1, 40) * CLUSTER - rng.choice([0, 512, 4096, 60_000]) for _ in range(rng.randint(1, 3))]
+    sizes = [rng.randint(1, 40) * CLUSTER - rng.choice([0, 512, 4096, 59_904]) for _ in range(rng.randint(1, 3))]
     return {f"drive-scsi{index}": content(rng, size) for index, size in enumerate(sizes)}
 
 
@@ -63,7 +63,7 @@ def shuffled(rng):
 
 @pytest.mark.parametrize("form", ["", ".gz", ".zst"])
 def test_disks(blksum, workdir, form):
-    disks = disks_of(random.Random(7)) | {"drive-efidisk0": b"efi" * 30_000}
+    disks = disks_of(random.Random(7)) | {"drive-efidisk0": b"efi" * 30_720}
     name = written(backups.vma(disks, configs=[("qemu-server.conf", b"cores: 2\n")]), form)
     result = blksum(name)
     lines = [f"{value(data)}  {name}:{disk}\n" for disk, data in disks.items()]
@@ -93,7 +93,7 @@ def test_random_archives(blksum, workdir, seed):
     archive = backups.vma(disks, seed=seed, order=shuffled(rng), ids=sorted(ids))
     for form in ("", rng.choice([".gz", ".zst"])):
         name = written(archive, form)
-        result = blksum("-t", str(rng.randint(1, 4)), name)
+        result = blksum("--threads", str(rng.randint(1, 4)), name)
         values = [line.split()[0].decode() for line in result.stdout.splitlines()]
         assert (result.returncode, values) == (0, [value(data) for data in disks.values()]), result
     assert by_dissect("b.vma") == disks

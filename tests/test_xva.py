@@ -72,7 +72,7 @@ def test_random_archives(blksum, workdir, seed):
     empty = set(rng.sample(range(1, 7), rng.randint(0, 2)))
     archive = backups.xva(disks, rng.choice(["checksum", "xxhash"]), empty=empty)
     for form in ("", rng.choice([".gz", ".zst", "inside"])):
-        result = blksum("-t", str(rng.randint(1, 4)), written(archive, form))
+        result = blksum("--threads", str(rng.randint(1, 4)), written(archive, form))
         values = [line.split()[0].decode() for line in result.stdout.splitlines()]
         assert (result.returncode, values) == (0, [value(data) for data, _, _ in disks.values()]), result
 

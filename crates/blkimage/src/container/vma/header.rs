@@ -1,5 +1,7 @@
 //! The header of a VMA archive: its devices, and the files of configuration, which are in a table of texts.
 
+use std::collections::BTreeMap;
+
 use md5::{Digest as _, Md5};
 
 use crate::error::excerpt;
@@ -56,14 +58,16 @@ impl Header {
         let (start, length) = (u32_at(head, 48) as usize, u32_at(head, 52) as usize);
         let texts = start.checked_add(length).and_then(|end| bytes.get(start..end));
         let texts = texts.filter(|_| start >= FIXED).ok_or(CUT)?;
+        let texts = Texts::new(head, texts);
+        texts.check_configurations(head)?;
         let mut devices: Vec<Device> = Vec::new();
         for id in 1..=u8::MAX {
-            let at = 4096 + 32 * usize::from(id);
+            let at = DEVICES + 32 * usize::from(id);
             let (name, size) = (u32_at(head, at), u64_at(head, at + 8));
             if name == 0 && size == 0 {
                 continue;
             }
-            let name = text_at(texts, name).ok_or("has a device without a name")?;
+            let name = texts.at(name).ok_or("has a device without a name")?;
             let name = name.strip_suffix(b"\0").unwrap_or(name);
             if name.is_empty() || name.contains(&0) || std::str::from_utf8(name).is_err() {
                 return Err("has a device with an invalid name".into());
@@ -82,17 +86,44 @@ impl Header {
     }
 }
 
-/// Returns the text at an offset of the table, which begins with an unused byte. `None` if none begins there.
-fn text_at(texts: &[u8], wanted: u32) -> Option<&[u8]> {
-    let mut at = 1;
-    loop {
-        let length = texts.get(at..at + 2)?;
-        let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
-        let text = texts.get(at + 2..at + 2 + length)?;
-        if at as u64 == u64::from(wanted) {
-            return Some(text);
+/// The texts to which a header refers, by their offsets in the table.
+struct Texts<'a>(BTreeMap<u32, &'a [u8]>);
+
+impl<'a> Texts<'a> {
+    /// Finds them in one walk through the table, which begins with an unused byte.
+    fn new(head: &[u8; FIXED], table: &'a [u8]) -> Self {
+        let devices = (1..256).map(|id| DEVICES + 32 * id);
+        let configurations = (0..256).flat_map(|index| [NAMES + 4 * index, FILES + 4 * index]);
+        let wanted = devices.chain(configurations).map(|at| (u32_at(head, at), None));
+        let mut found: BTreeMap<u32, Option<&[u8]>> = wanted.collect();
+        let mut at = 1;
+        while let Some(length) = table.get(at..at + 2) {
+            let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
+            let Some(text) = table.get(at + 2..at + 2 + length) else { break };
+            if let Some(place) = u32::try_from(at).ok().and_then(|at| found.get_mut(&at)) {
+                *place = Some(text);
+            }
+            at += 2 + length;
         }
-        at += 2 + length;
+        Self(found.into_iter().filter_map(|(at, text)| Some((at, text?))).collect())
+    }
+
+    /// Returns the text at an offset. `None` if none begins there.
+    fn at(&self, offset: u32) -> Option<&'a [u8]> {
+        self.0.get(&offset).copied()
+    }
+
+    /// Fails unless each file of configuration has a name and a content, without which programs refuse an archive.
+    fn check_configurations(&self, head: &[u8; FIXED]) -> Result<(), &'static str> {
+        for index in 0..256 {
+            let (name, file) = (u32_at(head, NAMES + 4 * index), u32_at(head, FILES + 4 * index));
+            let is_name = |name: &[u8]| std::str::from_utf8(name).is_ok();
+            let is_there = self.at(name).is_some_and(is_name) && self.at(file).is_some();
+            if (name, file) != (0, 0) && !is_there {
+                return Err("has a file of configuration without a name or a content");
+            }
+        }
+        Ok(())
     }
 }
 
@@ -114,6 +145,11 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// The magic, and the version.
 pub(super) const MAGIC: &[u8] = b"VMA\0\0\0\0\x01";
+
+/// Offsets of the offsets of the names and contents of configurations, and of the list of devices.
+const NAMES: usize = 2044;
+const FILES: usize = 3068;
+const DEVICES: usize = 4096;
 
 /// Size of a header without its texts.
 pub(super) const FIXED: usize = 12_288;

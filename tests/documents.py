@@ -33,6 +33,7 @@ import blkmap  # noqa: E402
 import filesystems  # noqa: E402
 import imagespec  # noqa: E402
 import images  # noqa: E402
+import iso_images  # noqa: E402
 import servers as nbd  # noqa: E402
 
 # Commands that are not run, by their beginnings, and why.
@@ -114,6 +115,7 @@ VERIFY = "blkhash verity verify --root-hash-file root.hash"
 # The exit status of commands that find or meet an error.
 STATUS = {
     "blksum -c monday.sums": 1,
+    "blksum -c *.iso": 1,
     "sed 's/backup.qcow2/damaged.img/' backup.sums | blksum -c -": 1,
     "blksum --untrusted overlay.qcow2": 1,
     "blksum --json disk.qcow2 missing.img": 1,
@@ -437,6 +439,15 @@ def make_for_blksum():
         file.write("0" * 64 + "  missing.img\n")
 
 
+def make_isos():
+    """Makes an image of ISO 9660 with an MD5 of itself, and one with a byte that differs."""
+    iso_images.create("installer.iso", [bytes(range(256)) * 4096])
+    iso_images.implant("installer.iso")
+    content = bytearray(pathlib.Path("installer.iso").read_bytes())
+    content[500_000] ^= 1
+    pathlib.Path("damaged.iso").write_bytes(content)
+
+
 def make_appliance():
     """An appliance with one disk, and a manifest of its members."""
     disk = pathlib.Path("disk.qcow2").read_bytes()
@@ -462,6 +473,11 @@ def make_archives():
     images.run("zip", "-q", "download.zip", "disk.img")
     images.run("tar", "-czf", "disk.raw.tar.gz", "disk.img")
     images.run("blkhash", "map", "create", "-o", "vm.blkmap", "disk.img")
+
+
+def make_for_tasks():
+    make_archives()
+    make_isos()
 
 
 def make_for_maps():
@@ -546,7 +562,7 @@ MORE = {
     "docs/alternatives.md": make_for_alternatives,
     "docs/btrfs.md": make_for_btrfs,
     "docs/check-file.md": make_appliance,
-    "docs/cookbook.md": make_archives,
+    "docs/cookbook.md": make_for_tasks,
     "docs/copy.md": make_for_copies,
     "docs/incremental.md": make_for_incremental,
     "docs/json.md": make_for_json,

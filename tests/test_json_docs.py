@@ -16,6 +16,7 @@ import pytest
 import filesystems
 import ewf_images
 import images
+import iso_images
 import web_servers
 import vpc_images
 from conftest import HANG, blksum_path
@@ -189,7 +190,9 @@ def check_runs():
     missing = b"BLKSUM-SHA256-STREAMS4-64K (missing.img) = " + b"0" * 64 + b"\n"
     large = run_bytes("blksum", "--tag", "-d", "sha256", "-d", "xxh64", "large.img")
     lines = run("blksum", "--check", "--json", "--verbose", stdin=sums + large)
-    return lines + run("blksum", "--check", "--json", stdin=wrong + missing, statuses=(1,))
+    lines += run("blksum", "--check", "--json", stdin=wrong + missing, statuses=(1,))
+    implanted_image()
+    return lines + run("blksum", "--check", "--json", "x.iso", "damaged.iso", statuses=(1,))
 
 
 def expect_runs():
@@ -543,6 +546,15 @@ def dups_runs():
     return lines + run("blkhash", "map", "dups", "--json", "left.blkmap", "raw.img", statuses=(2,))
 
 
+def implanted_image():
+    """An image of ISO 9660 that states an MD5 of itself, and one with a byte that differs."""
+    iso_images.create("x.iso", [bytes(range(256)) * 4096])
+    iso_images.implant("x.iso")
+    content = bytearray(pathlib.Path("x.iso").read_bytes())
+    content[500_000] ^= 1
+    pathlib.Path("damaged.iso").write_bytes(content)
+
+
 def image_info_runs():
     image()
     os.rename("disk.qcow2", b"caf\xe9.qcow2")
@@ -557,7 +569,8 @@ def image_info_runs():
     ewf_images.write("case.E01", [ewf_images.stored(content)], md5=hashlib.md5(content).digest(), errors=[(3, 2)])
     lines += run("blkhash", "info", "--json", "case.E01")
     lines += served_object("blkhash", "info", "--json")
-    return lines + run("blkhash", "info", "--json", "parts.img")
+    implanted_image()
+    return lines + run("blkhash", "info", "--json", "parts.img", "x.iso")
 
 
 def ext4_disk():

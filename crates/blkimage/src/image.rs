@@ -128,8 +128,12 @@ impl Image {
     /// Returns the checksums that the image states of its content. Returns `None` if it states none.
     ///
     /// Those of parts are compared when the parts are read. Digests of the whole content are for the caller to compare.
-    pub fn stated_checksums(&self) -> Option<Stated> {
-        self.layers.first().and_then(|layer| layer.stated())
+    ///
+    /// # Errors
+    ///
+    /// Fails if the image cannot be read, or what it states is not valid.
+    pub fn stated_checksums(&self) -> Result<Option<Stated>> {
+        self.layers.first().map_or(Ok(None), |layer| layer.stated())
     }
 
     /// Returns what a forensic image says of how it was made. Returns `None` for other images.

@@ -74,8 +74,8 @@ pub(crate) trait Layer: Send + Sync {
 
     /// Returns the checksums that the layer states of its content, as in
     /// [`Image::stated_checksums`](crate::Image::stated_checksums).
-    fn stated(&self) -> Option<Stated> {
-        None
+    fn stated(&self) -> Result<Option<Stated>> {
+        Ok(None)
     }
 
     /// Returns what a forensic image says of how it was made, as in [`Image::acquisition`](crate::Image::acquisition).

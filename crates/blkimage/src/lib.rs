@@ -68,6 +68,7 @@ mod hint;
 mod holes;
 mod identity;
 mod image;
+mod implanted;
 mod layer;
 // Only the code that opens URIs uses all of it.
 #[cfg_attr(not(all(feature = "http", feature = "nbd")), allow(dead_code))]
@@ -115,6 +116,7 @@ pub use hint::Hint;
 pub use holes::Holes;
 pub use identity::{FileId, VolumeId};
 pub use image::Image;
+pub use implanted::{FragmentSum, Implanted};
 pub use location::{Location, Transport, Uri, is_beside_url, url_beside};
 pub use member::{Member, MemberFile, VpcSizes};
 pub use open::stated::states_checksums;

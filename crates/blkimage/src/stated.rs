@@ -3,6 +3,7 @@
 //! Digests are only handed out, because this crate computes none. Checksums of parts, such as those of chunks, are
 //! compared by every read.
 
+use crate::implanted::Implanted;
 use crate::probe::Format;
 
 /// The checksums that an image states of its own content.
@@ -14,6 +15,8 @@ pub struct Stated {
     /// The name of the checksums of its parts, which every read compares, as in `Adler-32 of each chunk`. `None` if there are
     /// none, or not all parts have one.
     pub parts: Option<&'static str>,
+    /// The MD5 that a raw image of ISO 9660 states of all but its last sectors.
+    pub implanted: Option<Implanted>,
 }
 
 /// A digest of all of the content of an image, as it states it.

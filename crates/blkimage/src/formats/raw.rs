@@ -4,8 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::chain::{Candidate, OpenedLayer};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
+use crate::implanted::{Descriptor, Implanted};
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose};
+use crate::stated::Stated;
 use crate::storage::HostFile;
 
 /// A raw layer of a chain.
@@ -42,6 +44,24 @@ impl Layer for Raw {
     fn map(&self, range: GuestRange, _purpose: Purpose) -> Result<Mapping<'_>> {
         let kind = MappingKind::Host { file: &self.file, offset: self.start + range.offset };
         Ok(Mapping { kind, length: range.limit })
+    }
+
+    /// Only an image of ISO 9660 may state a checksum.
+    fn stated(&self) -> Result<Option<Stated>> {
+        if self.size < Descriptor::OFFSET + Descriptor::SIZE {
+            return Ok(None);
+        }
+        let mut descriptor = Descriptor([0; _]);
+        let offset = self.start.saturating_add(Descriptor::OFFSET);
+        self.file.read_exact_at(&mut descriptor.0, offset)?;
+        let implanted = Implanted::parse(&descriptor).map_err(|reason| {
+            let reason =
+                format!("states a checksum of isomd5sum that is not valid: it has {reason}");
+            self.file
+                .error(ErrorKind::Corrupt, reason)
+                .at(offset + (Implanted::BLANK.start - Descriptor::OFFSET))
+        })?;
+        Ok(implanted.map(|implanted| Stated { implanted: Some(implanted), ..Stated::default() }))
     }
 
     /// The only bitmap is the one that the server of the file was asked for.

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use blkimage::partition::{self, Details, Label, Partition, TableError};
-use blkimage::{Image, Member, MemberFile, OpenOptions, Snapshot};
+use blkimage::{Image, Member, MemberFile, OpenOptions, Snapshot, Stated};
 use blkrecord::Name;
 
 use super::source::shown;
@@ -18,7 +18,7 @@ use crate::records::chain::ChainImage;
 use crate::records::info;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
-use crate::{image, json, quote};
+use crate::{image, json, messages, quote};
 
 /// Describes every image on the command line, and every disk of an appliance.
 pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
@@ -61,10 +61,17 @@ fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String
         .iter()
         .filter_map(|part| Some((part, table.details.get(&part.number)?)))
         .collect();
+    // The image can be used whatever it states.
+    let stated = image.stated_checksums().unwrap_or_else(|error| {
+        messages::message_of(name.as_encoded_bytes(), &format!("warning: {}", error.reason()));
+        None
+    });
+    let stated = stated.unwrap_or_default();
     if !is_json {
         return Ok(text(
             name,
             &image,
+            &stated,
             snapshots.as_deref(),
             table.label,
             &parts,
@@ -83,9 +90,8 @@ fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String
             .map(|(part, details)| info::Partition::new(part, details))
             .collect(),
         partition_problem: problem,
-        acquisition: image.acquisition().map(|acquisition| {
-            info::Acquisition::new(acquisition, &image.stated_checksums().unwrap_or_default())
-        }),
+        acquisition: image.acquisition().map(|found| info::Acquisition::new(found, &stated)),
+        implanted: stated.implanted.as_ref().map(info::Implanted::new),
     };
     Ok(json::line(&object))
 }
@@ -93,6 +99,7 @@ fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String
 fn text(
     name: &OsStr,
     image: &Image,
+    stated: &Stated,
     snapshots: Option<&[Snapshot]>,
     label_of_table: Option<Label>,
     parts: &[(&Partition, &Details)],
@@ -125,8 +132,15 @@ fn text(
         }
     }
     if let Some(acquisition) = image.acquisition() {
-        let stated = image.stated_checksums().unwrap_or_default();
-        acquisition::lines(acquisition, &stated, &mut line);
+        acquisition::lines(acquisition, stated, &mut line);
+    }
+    if let Some(implanted) = &stated.implanted {
+        line("md5", blkrecord::hex(&implanted.md5));
+        let length = implanted.length;
+        line(
+            "",
+            format!("of the first {length} bytes, as isomd5sum has it: blksum -c compares it"),
+        );
     }
     if let Some(snapshots) = snapshots {
         line("snapshots", count(snapshots.len()));

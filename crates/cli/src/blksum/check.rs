@@ -26,7 +26,8 @@ use super::report::Report;
 use super::search::Searcher;
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
-use super::{beside, confine, hints, recorded, windows};
+use super::stated::SelfCheck;
+use super::{beside, confine, hints, implanted, recorded, windows};
 use crate::image::input::{self, Origin};
 use crate::image::notes::Notes;
 use crate::messages;
@@ -370,9 +371,12 @@ impl Checker<'_> {
                 }
                 Ok(())
             }
-            Item::Read(name) => {
+            Item::Read(image) => {
                 self.counts.entries += 1;
-                self.check_read(name)
+                match image {
+                    SelfCheck::Parts(name) => self.check_read(name),
+                    SelfCheck::Implanted(name) => self.check_implanted(name),
+                }
             }
             Item::End(end) => {
                 self.all_well &= self.end_file(&end);
@@ -449,6 +453,33 @@ impl Checker<'_> {
             }
             Err(failure) => self.fail(&entry, &failure),
         }
+    }
+
+    /// Checks an image of ISO 9660 against the MD5 that it states of itself.
+    fn check_implanted(&mut self, name: OsString) -> io::Result<()> {
+        let Images { settings, reporter, .. } = self.images;
+        let result = implanted::check(&name, settings, self.images.notes(), reporter);
+        reporter.end(&name, None);
+        let entry = Entry {
+            name: name.into_vec(),
+            digest: Vec::new(),
+            algorithm: None,
+            tag: Some(Tag::linear(Algorithm::Md5).into()),
+        };
+        let (report, difference) = match result {
+            Ok(found) => found,
+            Err(failure) => return self.fail(&entry, &failure),
+        };
+        let status = if difference.is_none() { Status::Ok } else { Status::Failed };
+        match difference {
+            None => self.counts.matched += 1,
+            Some(_) => self.counts.mismatched += 1,
+        }
+        self.report(&entry, status, Ok((&report, &report.checksums[0])))?;
+        if let Some(text) = difference.filter(|_| self.warns()) {
+            messages::message_of(&entry.name, &text);
+        }
+        Ok(())
     }
 
     fn check_entry(&mut self, entry: &Entry, result: Result<Report, Problem>) -> io::Result<()> {

@@ -23,7 +23,7 @@ use blksum::{Encoding, Tag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::settings::Settings;
-use super::stated;
+use super::stated::{self, SelfCheck};
 use crate::{messages, quote, stdio};
 
 /// Check files: those held in memory, then those that are opened in their turn.
@@ -40,8 +40,8 @@ pub struct CheckFile {
     held: Vec<u8>,
     position: usize,
     rest: Rest,
-    /// The names of images that are checked by reading them, because their parts have checksums.
-    read: VecDeque<OsString>,
+    /// Images that are checked without a line.
+    read: VecDeque<SelfCheck>,
     /// The URL of the file, in whose folder its names are.
     base: Option<String>,
 }
@@ -115,7 +115,7 @@ impl CheckFiles {
         })
     }
 
-    /// Returns the number of images that are checked by reading them, in the files that are held.
+    /// Returns the number of images that are checked without a line, in the files that are held.
     pub fn reads(&self) -> u64 {
         self.held.iter().flatten().map(|file| file.read.len() as u64).sum()
     }
@@ -204,14 +204,14 @@ impl CheckFile {
         }
     }
 
-    /// Creates a check file of lines, and of images that are checked by reading them.
-    pub fn of_lines(held: Vec<u8>, read: impl IntoIterator<Item = OsString>) -> Self {
+    /// Creates a check file of lines, and of images that are checked without one.
+    pub fn of_lines(held: Vec<u8>, read: impl IntoIterator<Item = SelfCheck>) -> Self {
         let read = read.into_iter().collect();
         Self { held, position: 0, rest: Rest::None, read, base: None }
     }
 
-    /// Takes the name of the next image that is checked by reading it.
-    pub fn next_read(&mut self) -> Option<OsString> {
+    /// Takes the next image that is checked without a line.
+    pub fn next_read(&mut self) -> Option<SelfCheck> {
         self.read.pop_front()
     }
 }
@@ -340,7 +340,8 @@ fn manifest(path: &Path, options: &OpenOptions) -> io::Result<CheckFile> {
             "has the disk {disk}, which its manifest does not list{unknown}"
         )));
     }
-    let read = manifest.read.iter().map(|disk| member_name(path, disk).into_os_string());
+    let read = manifest.read.iter();
+    let read = read.map(|disk| SelfCheck::Parts(member_name(path, disk).into_os_string()));
     Ok(CheckFile::of_lines(lines, read))
 }
 

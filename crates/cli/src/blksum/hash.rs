@@ -397,6 +397,7 @@ impl Job<'_> {
         let (digests, length) = digests.map_err(|error| report::problem(&error, self.name))?;
         Ok(Report {
             map_problem: None,
+            implanted: None,
             checksums: parameters.iter().copied().zip(digests).collect(),
             bytes: Vec::new(),
             format: Format::Raw,

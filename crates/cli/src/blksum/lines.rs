@@ -1,7 +1,7 @@
 //! Iterates over the lines of check files, including malformed ones and errors. Prints nothing.
 
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 
@@ -9,6 +9,7 @@ use blkimage::{Format, Location, is_tar, probe, url_beside};
 use blksum::check_file::{Entry, Line, MAX_LINE, Mistake, Parser, mistake, untagged_digits};
 
 use super::check_files::{CheckFile, Held};
+use super::stated::SelfCheck;
 use super::text::{self, Text};
 use super::windows;
 
@@ -25,8 +26,8 @@ pub enum Item {
         /// The form of the line.
         mistake: Option<Mistake>,
     },
-    /// An image that is checked by reading it, because its parts have checksums.
-    Read(OsString),
+    /// An image that is checked without a line.
+    Read(SelfCheck),
     /// The end of the file.
     End(End),
 }
@@ -68,8 +69,8 @@ pub struct Lines<F> {
 /// The lines of an open file.
 struct FileLines {
     reader: Text<BufReader<CheckFile>>,
-    /// Images that are checked by reading them, before all lines.
-    read: VecDeque<OsString>,
+    /// Images that are checked without a line, before all lines.
+    read: VecDeque<SelfCheck>,
     is_stdin: bool,
     /// Number of lines that were read.
     number: u64,
@@ -125,8 +126,8 @@ impl FileLines {
 
     /// Returns the next line that is not ignored. `line` is a reused buffer.
     fn next(&mut self, parser: &mut Parser, line: &mut Vec<u8>) -> Result<Item, End> {
-        if let Some(name) = self.read.pop_front() {
-            return Ok(Item::Read(name));
+        if let Some(image) = self.read.pop_front() {
+            return Ok(Item::Read(image));
         }
         if self.number == 0 {
             let head = self.reader.fill_buf()?;

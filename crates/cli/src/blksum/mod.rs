@@ -24,6 +24,7 @@ pub(crate) mod found;
 mod groups;
 mod hash;
 mod hints;
+mod implanted;
 mod in_force;
 mod lines;
 mod log;

@@ -236,6 +236,7 @@ fn object<'a>(
         format: report.format.name(),
         bytes_read: report.bytes_read,
         seconds: report.elapsed.as_secs_f64(),
+        implanted: report.implanted.as_ref(),
         about: Flat(report.about.as_ref()),
     }
 }

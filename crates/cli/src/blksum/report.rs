@@ -11,7 +11,7 @@ use blksum::expect::Shape;
 
 use crate::messages;
 use crate::problem::Problem;
-use crate::records::checksum::About;
+use crate::records::checksum::{About, Implanted};
 
 /// The checksums of an image, with its properties.
 #[derive(Clone, Debug)]
@@ -40,6 +40,8 @@ pub struct Report {
     pub elapsed: Duration,
     /// Description of the image, with `--verbose`.
     pub about: Option<About>,
+    /// The MD5 that an image of ISO 9660 states of itself, if that was compared.
+    pub implanted: Option<Implanted>,
     /// Why the map of the image was not written.
     pub map_problem: Option<Problem>,
 }
@@ -60,6 +62,7 @@ impl Report {
             bytes_read: image.bytes_read(),
             elapsed: Duration::ZERO,
             about: None,
+            implanted: None,
             map_problem: None,
         }
     }

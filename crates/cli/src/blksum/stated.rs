@@ -6,30 +6,45 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use blkhash::Algorithm;
-use blkimage::{ErrorKind, StatedDigest};
+use blkimage::{ErrorKind, Format, StatedDigest, detect};
 use blksum::check_file::{Form, Style};
 use blksum::{Encoding, Tag};
 
 use super::settings::Settings;
 use crate::image::advice;
 
-/// Returns the lines of the checksums that the image at `path` states of its content. Without digests, there are none, and the
-/// name of the image is returned instead: it is checked by reading it, which compares the checksums of its parts.
-pub fn lines(path: &Path, settings: &Settings) -> io::Result<(Vec<u8>, Option<OsString>)> {
+/// An image that is checked without a line.
+#[derive(Clone, Debug)]
+pub enum SelfCheck {
+    /// By reading it, because its parts have checksums.
+    Parts(OsString),
+    /// Against the MD5 that an image of ISO 9660 states of it.
+    Implanted(OsString),
+}
+
+/// Returns the lines of the checksums that the image at `path` states of its content. If it has no digests of all of it, there
+/// are none, and the image is checked in another way.
+pub fn lines(path: &Path, settings: &Settings) -> io::Result<(Vec<u8>, Option<SelfCheck>)> {
     if settings.part.is_some() || settings.open.snapshot.is_some() {
         return Err(io::Error::other(WHOLE_CONTENT));
     }
     let options = settings.open.clone().format(None);
     let stated = options.stated_checksums(path);
     let stated = stated.map_err(|error| io_error(&error, error.name() == path))?;
-    let stated = stated.ok_or_else(|| io::Error::other(NOTHING))?;
+    let stated = stated.ok_or_else(|| {
+        let is_iso = detect(path).is_ok_and(|format| format == Format::Raw);
+        io::Error::other(if is_iso { NO_IMPLANTED } else { NOTHING })
+    })?;
+    if stated.implanted.is_some() {
+        return Ok((Vec::new(), Some(SelfCheck::Implanted(path.into()))));
+    }
     let mut lines = Vec::new();
     for stated in &stated.digests {
         lines.extend(line(path, stated).ok_or_else(|| io::Error::other(NOTHING))?);
     }
     match (lines.is_empty(), stated.parts) {
         (true, None) => Err(io::Error::other(NOTHING)),
-        (true, Some(_)) => Ok((lines, Some(path.into()))),
+        (true, Some(_)) => Ok((lines, Some(SelfCheck::Parts(path.into())))),
         (false, _) => Ok((lines, None)),
     }
 }
@@ -57,3 +72,5 @@ const WHOLE_CONTENT: &str = "its checksums are of all of its content: leave out 
                              --snapshot";
 
 const NOTHING: &str = "is an image that states no checksum of its content";
+
+const NO_IMPLANTED: &str = "is an image of ISO 9660 that states no MD5 of itself, as implantisomd5 writes it: compare it with a published checksum";

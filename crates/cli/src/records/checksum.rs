@@ -42,9 +42,34 @@ record! {
         pub bytes_read: u64,
         /// how long the image took, for all of its checksums
         pub seconds: f64,
+        /// the MD5 that an image of ISO 9660 states of itself. `checksum` is then what it is compared with: the MD5 of
+        /// `implanted.bytes` bytes, with spaces in place of the text that states it
+        #[absent("without such an MD5, and without `--check`")]
+        pub implanted: Option<&'a Implanted>,
         /// about the image and the run
         #[absent("without `--verbose`")]
         pub about: Flat<Option<&'a About>>,
+    }
+}
+
+record! {
+    /// The MD5 that an image of ISO 9660 states of itself.
+    #[derive(Clone, Debug)]
+    pub struct Implanted {
+        /// the MD5, in hexadecimal
+        pub md5: String,
+        /// bytes that it is of, from the start of the image on
+        pub bytes: u64,
+        /// fragments, of all but the last of which it has sums
+        pub fragments: usize,
+        /// what differs: `fragment`, `sums` (the sums of fragments alone), or `end` (the image is cut); null if all matches
+        pub difference: Option<&'static str>,
+        /// number of the fragment that differs, from 1; null if none does
+        pub fragment: Option<usize>,
+        /// offset of the first byte of the fragment that differs, or of the end; null if all matches
+        pub difference_offset: Option<u64>,
+        /// bytes of the fragment that differs, or that are missing; null if all matches
+        pub difference_length: Option<u64>,
     }
 }
 

@@ -29,6 +29,23 @@ record! {
         /// how the content was acquired, as the image says
         #[absent("if it is no forensic image")]
         pub acquisition: Option<Acquisition>,
+        /// the MD5 that an image of ISO 9660 states of itself, which `blksum -c` compares
+        #[absent("if it states none")]
+        pub implanted: Option<Implanted>,
+    }
+}
+
+record! {
+    /// The MD5 that an image of ISO 9660 states of itself, as implantisomd5 writes it.
+    pub struct Implanted {
+        /// the MD5, in hexadecimal
+        pub md5: String,
+        /// bytes that it is of, from the start of the image on
+        pub bytes: u64,
+        /// bytes of the volume, of which the last ones are not in the MD5
+        pub volume_size: u64,
+        /// fragments, of all but the last of which it has sums
+        pub fragments: usize,
     }
 }
 
@@ -142,6 +159,18 @@ record! {
         pub uuid: Option<String>,
         /// its name in a GPT; empty without one
         pub label: &'a str,
+    }
+}
+
+impl Implanted {
+    /// Describes the MD5 that an image states.
+    pub fn new(found: &blkimage::Implanted) -> Self {
+        Self {
+            md5: blkrecord::hex(&found.md5),
+            bytes: found.length,
+            volume_size: found.volume_size,
+            fragments: found.fragments.len() + 1,
+        }
     }
 }
 

@@ -80,8 +80,8 @@ impl Layer for Ewf {
         self.readers.read(&self.chunks, buf, offset)
     }
 
-    fn stated(&self) -> Option<Stated> {
-        Some(self.stated.clone())
+    fn stated(&self) -> Result<Option<Stated>> {
+        Ok(Some(self.stated.clone()))
     }
 
     fn acquisition(&self) -> Option<&Acquisition> {

@@ -314,6 +314,14 @@ def xva():
     yield "changed", items(flag(True)) + u16(512) + items() + items(u16(9000) + u8(1))
 
 
+def simg(*chunks, blocks=4):
+    """An Android sparse image with blocks of 512 bytes, and chunks of a kind, a number of blocks and data."""
+    file = u32(0xED26FF3A) + u16(1) + u16(0) + u16(28) + u16(12) + u32(512) + u32(blocks) + u32(len(chunks)) + u32(0)
+    for kind, count, data in chunks:
+        file += u16(kind) + u16(0) + u32(count) + u32(12 + len(data)) + data
+    return file
+
+
 def all_seeds():
     """The seeds of each target, by name."""
     change = items(u16(10) + u8(2) + text(b"99"))
@@ -382,6 +390,11 @@ def all_seeds():
             "version-2": qcow2(2),
         }.items(),
         "qed": guest_view(2),
+        "simg": [
+            ("stored", simg((0xCAC1, 4, (TEXT * 64)[:2048]))),
+            ("kinds", simg((0xCAC1, 1, (TEXT * 16)[:512]), (0xCAC2, 1, b"word"), (0xCAC2, 1, bytes(4)), (0xCAC3, 1, b""), (0xCAC4, 0, b"sum."))),
+            ("empty", simg(blocks=0)),
+        ],
         "vdi": guest_view(2),
         "verity": verity_seeds(),
         "vhdx": guest_view(2),

@@ -41,7 +41,7 @@ MADE = {
     "disk.L01": ("printf 'LVF\\x09\\r\\n\\xff\\0\\001' > FILE; cat disk.raw >> FILE", "is an EWF archive of files (EnCase): ewfexport -u -f files -t OUTPUT disk.L01"),
     "disk.Ex01": ("printf 'EVF2\\r\\n\\x81\\0' > FILE; cat disk.raw >> FILE", "is an EWF image of version 2 (EnCase 7): ewfexport -u -t OUTPUT disk.Ex01"),
     "fake.E01": ("cp disk.raw FILE", "has the name of an EWF image, and nothing in it says that it is one: -f raw"),
-    "android.img": ("img2simg disk.raw FILE", "is an Android sparse image: simg2img android.img OUTPUT"),
+    "fake.simg": ("cp disk.raw FILE", "has the name of an Android sparse image, and nothing in it says that it is one: -f raw"),
     "disk.lzo": ("lzop -o FILE disk.raw", "is an lzop file: lzop -dc disk.lzo |"),
     "disk.lz": ("lzip -c disk.raw > FILE", "is an lzip file: lzip -dc disk.lz |"),
     "disk.lzma": ("xz --format=lzma -0 -c disk.raw > FILE", "has the name of an lzma file: xz -dc disk.lzma |"),

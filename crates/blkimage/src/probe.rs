@@ -46,6 +46,8 @@ pub enum Format {
     Dmg,
     /// Expert Witness, as of `EnCase` and FTK (`.E01`).
     Ewf,
+    /// Android sparse (`.simg`), as of `img2simg`.
+    Simg,
 }
 
 impl Format {
@@ -102,6 +104,7 @@ pub fn probe(head: &[u8]) -> Option<Format> {
         () if starts(b"Bochs Virtual HD Image") => Some(Format::Bochs),
         () if starts(b"#!/bin/sh\n#V2.0 Format\nmodprobe cloop") => Some(Format::Cloop),
         () if starts(b"EVF\x09\r\n\xff\0") => Some(Format::Ewf),
+        () if starts(b"\x3a\xff\x26\xed") => Some(Format::Simg),
         () => None,
     }
 }
@@ -217,7 +220,7 @@ const VPC: &[u8] = b"conectix";
 const FOOTER_SIZE: u64 = 512;
 
 /// In the order of the enum.
-const NAMES: [(Format, &str); 14] = [
+const NAMES: [(Format, &str); 15] = [
     (Format::Raw, "raw"),
     (Format::Qcow2, "qcow2"),
     (Format::Qcow1, "qcow"),
@@ -232,6 +235,7 @@ const NAMES: [(Format, &str); 14] = [
     (Format::Cloop, "cloop"),
     (Format::Dmg, "dmg"),
     (Format::Ewf, "ewf"),
+    (Format::Simg, "simg"),
 ];
 
 #[cfg(test)]
@@ -270,6 +274,7 @@ mod tests {
             (b"LUKS\xba\xbe\0\x02", Some(Format::Luks)),
             (b"EVF\x09\r\n\xff\0\x01", Some(Format::Ewf)),
             (b"LVF\x09\r\n\xff\0\x01", None),
+            (b"\x3a\xff\x26\xed\x01\0", Some(Format::Simg)),
             (b"QED ", None),
         ];
         for (head, format) in cases {

@@ -23,7 +23,7 @@ pub struct Stated {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatedDigest {
-    /// The name of the algorithm, `md5` or `sha1`.
+    /// The name of the algorithm, such as `md5`.
     pub algorithm: &'static str,
     /// The digest.
     pub digest: Vec<u8>,
@@ -39,6 +39,6 @@ impl StatedDigest {
 impl Format {
     /// Returns whether images of this format state checksums of their content.
     pub fn states_checksums(self) -> bool {
-        matches!(self, Self::Ewf)
+        matches!(self, Self::Ewf | Self::Simg)
     }
 }

@@ -19,6 +19,7 @@ mod qed;
 mod raw;
 #[cfg(feature = "qemu-nbd")]
 mod served;
+mod simg;
 pub(crate) mod table_cache;
 mod two_level;
 mod vdi;
@@ -41,8 +42,8 @@ use crate::storage::HostFile;
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
     #[cfg(feature = "qemu-nbd")]
     if chain.options.reader == Reader::Qemu && image.format != Format::Raw {
-        if image.format == Format::Ewf {
-            let reason = "is an ewf image, which qemu-nbd does not read";
+        if matches!(image.format, Format::Ewf | Format::Simg) {
+            let reason = format!("is of the format {}, which qemu-nbd does not read", image.format);
             return Err(image.file.error(ErrorKind::Unsupported, reason).with_hint(Hint::Reader));
         }
         return served::open(chain, image);
@@ -72,6 +73,7 @@ fn open_native(chain: &mut Chain<'_>, image: &Candidate) -> Option<Result<Opened
         Format::Vmdk => vmdk::open(chain, image),
         Format::Vhdx => vhdx::open(chain, image),
         Format::Ewf => ewf::open(chain, image),
+        Format::Simg => simg::open(image),
         Format::Luks | Format::Bochs | Format::Cloop | Format::Dmg => return None,
     })
 }

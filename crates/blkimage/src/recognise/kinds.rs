@@ -193,6 +193,7 @@ static KINDS: [FileKind; 58] = [
     image("a cloop image", Format::Cloop, &["cloop"]),
     image("a dmg image", Format::Dmg, &["dmg"]),
     image("an EWF image", Format::Ewf, &["e01", "s01"]),
+    image("an Android sparse image", Format::Simg, &["simg"]),
     compressed("a gzip file", Compression::Gzip),
     compressed("an xz file", Compression::Xz),
     compressed("a zstd file", Compression::Zstd),
@@ -283,12 +284,6 @@ static KINDS: [FileKind; 58] = [
         &["dmgpart"],
         &[Bytes(b"koly\0\0\0\x04\0\0\x02\0")],
         Way::Command("hdiutil convert FILE -format UDTO -o OUTPUT"),
-    ),
-    other(
-        "an Android sparse image",
-        &["simg"],
-        &[Bytes(b"\x3a\xff\x26\xed\x01\0")],
-        Way::Command("simg2img FILE OUTPUT"),
     ),
     other(
         "an extent of a vmdk image (seSparse)",

@@ -69,7 +69,9 @@ fuzz_target!(|input: Input| {
     fs::write(&packed, encoder.finish().unwrap()).unwrap();
     for found in [read(&plain), read(&packed)] {
         match found {
-            Some(found) if found.len() == content.len() => assert!(found == content, "another content"),
+            Some(found) if found.len() == content.len() => {
+                assert!(found == content, "another content")
+            }
             found => assert!(is_changed, "{:?}", found.map(|found| found.len())),
         }
     }

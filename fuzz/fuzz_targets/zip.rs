@@ -62,9 +62,9 @@ fuzz_target!(|input: Input| {
             }
         }
     }
-    let is_unique = members.iter().all(|member| {
-        members.iter().filter(|other| other.0 % 6 == member.0 % 6).count() == 1
-    });
+    let is_unique = members
+        .iter()
+        .all(|member| members.iter().filter(|other| other.0 % 6 == member.0 % 6).count() == 1);
     if changes.is_empty() && is_unique {
         for member in &members {
             assert_eq!(found[NAMES[usize::from(member.0 % 6)]], member.3, "another content");
@@ -87,8 +87,10 @@ fn archive(members: &[Member], comment: &[u8]) -> Vec<u8> {
             }
         };
         let offset = archive.len() as u32;
-        let numbers: Vec<u8> =
-            [crc.sum(), body.len() as u32, content.len() as u32].iter().flat_map(|it| it.to_le_bytes()).collect();
+        let numbers: Vec<u8> = [crc.sum(), body.len() as u32, content.len() as u32]
+            .iter()
+            .flat_map(|it| it.to_le_bytes())
+            .collect();
         let flags = if *is_late { 8_u16 } else { 0 };
         let method = if *is_deflate { 8_u16 } else { 0 };
         let mut fields = [flags.to_le_bytes(), method.to_le_bytes(), [0; 2], [0; 2]].concat();

@@ -40,7 +40,9 @@ pub enum Error {
         length: u64,
     },
     /// No file system has files of both images and reports which extents they share.
-    #[error("extents shared with the older image are unknown: both must be on one btrfs or XFS file system, and their holes trusted")]
+    #[error(
+        "extents shared with the older image are unknown: both must be on one btrfs or XFS file system, and their holes trusted"
+    )]
     NothingShared,
     /// There are more changes than a list can have.
     #[error("has more than {limit} changed extents")]

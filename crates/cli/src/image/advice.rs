@@ -113,8 +113,7 @@ fn of_hint(hint: Hint, name: &OsStr) -> String {
     })
 }
 
-const DENIED_PORT: &str =
-    "the sandbox allows the ports of the URLs that were given, 80 and 443: --no-sandbox disables it";
+const DENIED_PORT: &str = "the sandbox allows the ports of the URLs that were given, 80 and 443: --no-sandbox disables it";
 
 const DENIED_PROGRAM: &str =
     "if it is executable, the sandbox may prevent it: name the program with --nbd-server=PROGRAM";

@@ -176,10 +176,7 @@ fn report_missing(maps: &[Map], infos: &[Info]) {
         return messages::message(&format!("missing shards: {listed}{more}"));
     }
     let commit = maps[0].commit();
-    messages::message(&format!(
-        "the parts do not cover the image ({} blocks)",
-        commit.blocks()
-    ));
+    messages::message(&format!("the parts do not cover the image ({} blocks)", commit.blocks()));
 }
 
 /// Maximum number of missing shards that are listed.

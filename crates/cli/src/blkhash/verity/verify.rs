@@ -222,11 +222,9 @@ impl<'a> Output<'a> {
             Problem::Tree(level) => {
                 (hash, format!("hash level {level}"), verb("is damaged", "are damaged"))
             }
-            Problem::Spare(level) => (
-                hash,
-                format!("hash level {level}"),
-                "has nonzero padding after its hashes",
-            ),
+            Problem::Spare(level) => {
+                (hash, format!("hash level {level}"), "has nonzero padding after its hashes")
+            }
             _ => (data, "data".to_owned(), "does not match"),
         };
         let content = self.content(finding);

@@ -192,11 +192,11 @@ pub(crate) fn check_archive(
 pub(crate) fn reader(
     options: &OpenOptions,
     compression: Compression,
-    storage: Arc<dyn Storage>,
+    storage: &Arc<dyn Storage>,
 ) -> io::Result<Box<dyn Read + Send>> {
     let stored = storage.size();
     let limits = Limits::new(options, stored);
-    let decoder = decoder(compression, all_bytes(&storage), 0, limits.max_memory, true)?;
+    let decoder = decoder(compression, all_bytes(storage), 0, limits.max_memory, true)?;
     Ok(Box::new(Limited::new(decoder, limits.max_content)))
 }
 

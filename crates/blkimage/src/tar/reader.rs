@@ -121,10 +121,9 @@ impl<'a> Reader<'a> {
                         Some(map) if header.is_gnu() && !has_records => {
                             self.add_old_map(&mut entry, map)?;
                         }
-                        Some(_) => return Err(self.odd_map(&entry, start)),
                         None if records.is_empty() => {}
                         None if header.is_pax() => self.add_map(&mut entry, &records)?,
-                        None => return Err(self.odd_map(&entry, start)),
+                        Some(_) | None => return Err(self.odd_map(&entry, start)),
                     }
                     return Ok(Some(entry));
                 }
@@ -354,7 +353,7 @@ impl<'a> Reader<'a> {
             found.and_then(|(map, taken)| {
                 entry.size = entry.size.checked_sub(taken)?;
                 entry.offset += taken;
-                Sparse::of_map(records.size()?, &map, entry.size)
+                Sparse::of_map(records.real_size()?, &map, entry.size)
             })
         } else {
             records.map().and_then(|(size, map)| Sparse::of_map(size, map, entry.size))

@@ -85,7 +85,7 @@ impl Records {
     }
 
     /// Returns the size of a file whose map is in front of its bytes.
-    pub fn size(&self) -> Option<u64> {
+    pub fn real_size(&self) -> Option<u64> {
         self.real_size
     }
 
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn fields_that_programs_read_differently() {
         let mut map = Vec::new();
-        let pair = *b"00000001000\000000000010\0";
+        let pair = *b"00000001000 00000000010 ";
         let mut fields = [pair, [0; 24]].concat();
         assert_eq!(pairs(&fields, &mut map), Pairs::End);
         assert_eq!(map, [512, 8]);
@@ -207,7 +207,7 @@ mod tests {
         let old = [("size", "9"), ("numblocks", "1"), ("offset", "1"), ("numbytes", "8")];
         assert_eq!(of(&old).unwrap().map(), Some((9, &[1, 8][..])));
         let new = of(&[("major", "1"), ("minor", "0"), ("name", "x"), ("realsize", "9")]).unwrap();
-        assert_eq!((new.map(), new.announce_map(), new.size()), (None, true, Some(9)));
+        assert_eq!((new.map(), new.announce_map(), new.real_size()), (None, true, Some(9)));
         // Another number of pairs, a map before its number, twice, keys of two versions.
         assert_eq!(of(&[("size", "9"), ("numblocks", "2"), ("map", "1,8")]).unwrap().map(), None);
         assert_eq!(of(&[("size", "9"), ("numblocks", "1"), ("map", "1,8,9")]).unwrap().map(), None);

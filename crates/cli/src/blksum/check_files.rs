@@ -68,9 +68,9 @@ enum Rest {
 }
 
 impl CheckFiles {
-    /// Reads the files into memory, completely if possible. `open` has the options for servers.
+    /// Reads the files into memory, completely if possible. `open` has the options for servers, and whether images are trusted.
     pub fn hold(names: &[OsString], open: &OpenOptions) -> Self {
-        let open = OpenOptions::new().force_share(true).http(open.http.clone());
+        let open = OpenOptions::new().force_share(true).follow(open.follow).http(open.http.clone());
         let mut files = Self { held: Vec::new(), open, is_all: true };
         // The order in which several pipes are written is unknown, so none of them is waited for.
         if names.len() > 1 && names.iter().any(|name| is_stream(name)) {

@@ -41,7 +41,7 @@ pub(super) struct Found {
 
 impl Compressed {
     fn reader(&self) -> io::Result<Stream> {
-        compressed::reader(&self.limits, self.compression, self.storage.clone())
+        compressed::reader(&self.limits, self.compression, &self.storage)
     }
 
     fn file(&self, forward: Arc<Forward>) -> HostFile {

@@ -92,7 +92,7 @@ fn stream(
     storage: &Arc<dyn Storage>,
 ) -> io::Result<Stream> {
     match compression {
-        Some(compression) => compressed::reader(options, compression, storage.clone()),
+        Some(compression) => compressed::reader(options, compression, storage),
         None => Ok(Box::new(Bytes::new(storage.clone(), 0..storage.size()))),
     }
 }
@@ -171,7 +171,7 @@ impl Vma {
         let shape =
             Ordered { size: device.size, stored, before: stored, compression: Some(compression) };
         let make: Make = Box::new(move || {
-            let mut stream = compressed::reader(&limits, compression, storage.clone())?;
+            let mut stream = compressed::reader(&limits, compression, &storage)?;
             let skipped = io::copy(&mut stream.by_ref().take(header.size), &mut io::sink())?;
             if skipped < header.size {
                 return Err(io::ErrorKind::UnexpectedEof.into());

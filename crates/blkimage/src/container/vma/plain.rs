@@ -55,7 +55,7 @@ impl Disk {
                         let reason = format!("has cluster {number} of the disk \"{shown}\" twice");
                         return Err(file.corrupt(reason).at(start));
                     }
-                    *place = at / 512 << 16 | u64::from(cluster.mask);
+                    *place = (at / 512) << 16 | u64::from(cluster.mask);
                 }
                 at += cluster.stored();
             }

@@ -72,7 +72,7 @@ fn open_storage(options: &OpenOptions, storage: Arc<dyn Storage>, path: &Path) -
         None => storage.clone(),
         Some(compression) => {
             compressed::check_archive(options, compression, path)?;
-            let stream = compressed::reader(options, compression, storage.clone());
+            let stream = compressed::reader(options, compression, &storage);
             let stream = stream.map_err(|error| storage::read_error(path, error, None))?;
             Forward::new(stream, 0)
         }
@@ -167,8 +167,8 @@ impl Xva {
         let shape =
             Ordered { size: disk.size, stored, before: stored, compression: Some(compression) };
         let make: Make = Box::new(move || {
-            let stream = compressed::reader(&limits, compression, storage.clone())?;
-            Ok(Box::new(InOrder::new(stream, name.clone(), &disk)))
+            let stream = compressed::reader(&limits, compression, &storage)?;
+            Ok(Box::new(InOrder::new(stream, &name, &disk)))
         });
         compressed::ordered(options, self.storage.clone(), &self.name, shape, make, None)
     }

@@ -1,7 +1,7 @@
 //! A disk in a stream, whose blocks come in order.
 
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::blocks::{Block, Blocks, State};
@@ -25,9 +25,9 @@ pub(super) struct InOrder {
 
 impl InOrder {
     /// Creates a reader of a disk in the archive that `stream` returns from its start.
-    pub fn new(stream: Stream, name: PathBuf, disk: &Disk) -> Self {
+    pub fn new(stream: Stream, name: &Path, disk: &Disk) -> Self {
         let forward = Forward::new(stream, 0);
-        let file = whole(forward.clone(), &name);
+        let file = whole(forward.clone(), name);
         let disk = disk.clone();
         Self {
             forward,

@@ -1,11 +1,14 @@
 use super::machine::disks;
 
-/// Returns the description of a machine with these objects, each with the fields of its snapshot.
-fn machine(objects: &[(&str, &str, &[(&str, &str)])]) -> String {
+/// The class and the reference of an object, and the fields of its snapshot.
+type Object<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+/// Returns the description of a machine with these objects.
+fn machine(objects: &[Object<'_>]) -> String {
     let field = |(name, value): &(&str, &str)| {
         format!("<member><name>{name}</name><value>{value}</value></member>")
     };
-    let object = |(class, id, fields): &(&str, &str, &[(&str, &str)])| {
+    let object = |(class, id, fields): &Object<'_>| {
         let fields: String = fields.iter().map(field).collect();
         let snapshot = format!("<struct>{fields}</struct>");
         let all = [("class", *class), ("id", *id), ("snapshot", &snapshot)];

@@ -322,13 +322,13 @@ const MAX_SIZE: u64 = 16 << 20;
 
 /// Returns a member at the start of an archive, for tests.
 #[cfg(test)]
-pub(super) fn tests_member(name: &[u8], crc: u32) -> Member {
+pub(super) fn tests_member(name: &[u8], crc: u32, size: u64, stored: u64) -> Member {
     Member {
         name: name.to_vec(),
         method: Method::Deflate,
         crc,
-        stored: 0,
-        size: 0,
+        stored,
+        size,
         header: 0,
         data: 0,
         is_folder: false,

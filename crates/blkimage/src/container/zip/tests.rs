@@ -95,11 +95,8 @@ fn extra_fields() {
 #[test]
 fn deflate_of_another_length() {
     let packed = [0x4b, 0xce, 0xcf, 0x2b, 0x49, 0xcd, 0x2b, 0x01, 0x00];
-    let member = |size: u64, stored: u64| Member {
-        size,
-        stored,
-        ..directory::tests_member(b"a", libdeflater::crc32(b"content"))
-    };
+    let crc = libdeflater::crc32(b"content");
+    let member = |size, stored| directory::tests_member(b"a", crc, size, stored);
     let inflate = |size, stored| {
         let storage = Arc::new(Memory([&packed[..], b"more"].concat()));
         let mut content = Vec::new();

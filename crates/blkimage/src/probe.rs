@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn first_bytes() {
         let vdi = [&[b'<'; 64][..], b"\x7f\x10\xda\xbe"].concat();
-        let cases: [(&[u8], Option<Format>); 18] = [
+        let cases: [(&[u8], Option<Format>); 19] = [
             (b"", None),
             (b"\0", None),
             (b"QFI", None),

@@ -110,5 +110,5 @@ fn sums_of_all_content_are_stated() {
     assert_eq!(stated(simg(2, 4, chunks).le32(24, 2)), [sum(2)]);
     assert_eq!(stated(simg(2, 4, chunks).le32(24, 3)), [sum(3), sum(2)]);
     assert_eq!(stated(simg(0, 0, &[])), []);
-    assert_eq!(content(simg(0, 0, &[])).unwrap(), []);
+    assert!(content(simg(0, 0, &[])).unwrap().is_empty());
 }

@@ -212,7 +212,7 @@ def test_formats_need_ranges(blksum, served, name):
     assert_refused(blksum(served["python"].url(name), timeout=BOUND), name, "range")
 
 
-RANDOM = [pytest.param(number, marks=[pytest.mark.slow] if number == 38 else []) for number in (3, 38)]
+RANDOM = [3, pytest.param(8, marks=pytest.mark.slow), pytest.param(38, marks=pytest.mark.soak)]
 
 
 @pytest.mark.parametrize("number", RANDOM)

@@ -1,14 +1,19 @@
 //! Reads and writes the lines of check files.
 //!
 //! The meaning of a line follows from its bytes, the digest of untagged lines and, for one rare
-//! form ([`Parser`]), the lines before it. Nothing here opens a file. docs/check-file.md specifies
+//! form ([`Parser`]), the lines before it. Nothing here opens an image. docs/check-file.md specifies
 //! the format. It is the format of `sha256sum --check` with more kinds of tags.
 
+mod lines;
 mod mistake;
+mod text;
+pub mod windows;
 
 use blkhash::Algorithm;
 
+pub use self::lines::{Binary, End, Entries, Folder, Item, Lines};
 pub use self::mistake::{Mistake, mistake};
+pub use self::text::Text;
 use crate::expect::Value;
 use crate::tag::parse_plain;
 use crate::{Encoding, Tag, decode_base64};

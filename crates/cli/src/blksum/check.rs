@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use blkhash::{Algorithm, Construction, Digest, Parameters};
 use blkimage::{Format, Location, container_of, is_beside_url, is_container};
 use blksandbox::Sandbox;
-use blksum::check_file::{Entry, Mistake, Parser};
+use blksum::check_file::{self, Binary, Entry, Mistake, Parser};
 use blksum::expect::{self, Reading, Value, untried_of_size};
 use blksum::{Content, Tag};
 
@@ -20,14 +20,14 @@ use super::check_files::{CheckFiles, Held};
 use super::found::Found;
 use super::groups::{self, Groups, Subject, Wanted};
 use super::hash::{self, Job};
-use super::lines::{self, Binary, End, Item, Lines};
+use super::lines::{self, End, Item, Lines};
 use super::output::{Output, Status};
 use super::report::Report;
 use super::search::Searcher;
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
 use super::stated::SelfCheck;
-use super::{beside, confine, hints, implanted, recorded, windows};
+use super::{beside, confine, hints, implanted, recorded};
 use crate::image::input::{self, Origin};
 use crate::image::notes::Notes;
 use crate::messages;
@@ -390,15 +390,15 @@ impl Checker<'_> {
     /// Reports the end of a check file. Returns whether everything in it is fine.
     fn end_file(&self, end: &End) -> bool {
         match end {
-            End::Reached => {}
-            End::Image(format) => {
+            End::Read(check_file::End::Reached) => {}
+            End::Read(check_file::End::Image(format)) => {
                 self.say(&hints::image(*format));
                 if !self.is_stdin() {
                     messages::message(hints::CACHE);
                 }
                 return false;
             }
-            End::Binary(kind) => {
+            End::Read(check_file::End::Binary(kind)) => {
                 self.say(&match kind {
                     Binary::Tar => TAR.to_owned(),
                     Binary::Utf16(encoding) => hints::unmarked(encoding),
@@ -413,11 +413,11 @@ impl Checker<'_> {
                 self.say(&Problem { hint: hint.map(Cow::Owned), ..problem }.text());
                 return false;
             }
-            End::ReadError => {
+            End::Read(check_file::End::Unreadable(_)) => {
                 self.say("read error");
                 return false;
             }
-            End::EndlessLine => {
+            End::Read(check_file::End::EndlessLine) => {
                 self.say("line is too long");
                 return false;
             }
@@ -554,7 +554,7 @@ impl Checker<'_> {
             Status::Failed => self.counts.mismatched += 1,
             _ => self.counts.unreadable += 1,
         }
-        let hint = is_missing.then(|| windows::hint(&entry.name)).flatten();
+        let hint = is_missing.then(|| hints::of_windows(&entry.name)).flatten();
         let failure = &match hint {
             Some(hint) => failure.clone().with_hint(hint),
             None => failure.clone(),

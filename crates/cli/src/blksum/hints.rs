@@ -6,7 +6,7 @@ use std::path::Path;
 
 use blkhash::{Algorithm, Construction, Parameters};
 use blkimage::{Cache, Format};
-use blksum::check_file::Mistake;
+use blksum::check_file::{Mistake, windows};
 use blksum::expect::digests_of_size;
 
 use super::settings::Settings;
@@ -59,6 +59,18 @@ pub fn of_failure(name: &OsStr, cause: Cause) -> Option<String> {
         Cause::Missing => names::missing(name),
         Cause::Digest | Cause::Damaged | Cause::Other => None,
     }
+}
+
+/// Returns what to do about a name of a check file that is not there, if it looks like one of Windows.
+pub fn of_windows(name: &[u8]) -> Option<String> {
+    if windows::is_of_machine(name) {
+        return Some(
+            "it is a name of Windows: blksum --expect VALUE IMAGE compares the image by its name here"
+                .to_owned(),
+        );
+    }
+    let here = windows::translate(Path::new(""), name)?;
+    Some(format!("{} is there: tr '\\\\' / translates the names of a list", quote::name(&here)))
 }
 
 /// Returns the hint for untagged lines of which none matched: how they were interpreted, and which

@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use blksum::Encoding;
+use blksum::check_file::Text;
 use blksum::expect::Value;
 
-use super::text::Text;
 use crate::values::and;
 use crate::{messages, quote, stdio};
 

@@ -37,8 +37,6 @@ mod search;
 mod settings;
 mod small;
 mod stated;
-mod text;
-mod windows;
 
 use std::ffi::OsString;
 use std::io;

@@ -23,6 +23,7 @@ enum Encoding {
 }
 
 impl<R: BufRead> Text<R> {
+    /// Reads `inner`, whose beginning says what it is.
     pub fn new(inner: R) -> Self {
         Self { inner, encoding: Encoding::Unknown, decoded: Vec::new(), position: 0 }
     }
@@ -103,7 +104,7 @@ impl<R: BufRead> Read for Text<R> {
 }
 
 /// Returns the encoding of text in UTF-16 without a byte order mark, for iconv, if `head` begins like that.
-pub fn unmarked(head: &[u8]) -> Option<&'static str> {
+pub(super) fn unmarked(head: &[u8]) -> Option<&'static str> {
     let (pairs, _) = head[..head.len().min(BLOCK)].as_chunks::<2>();
     let is_text = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
     let all = |is: fn(&[u8; 2]) -> (u8, u8)| {

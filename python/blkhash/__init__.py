@@ -10,7 +10,21 @@
 import os as _os
 
 from blkhash import _blkhash
-from blkhash._blkhash import Hash, Image, Map, btrfs_verify, check, checksum, copy, diff, new, owners
+from blkhash._blkhash import (
+    Hash,
+    Image,
+    Map,
+    btrfs_verify,
+    check,
+    checksum,
+    copy,
+    diff,
+    new,
+    owners,
+    read_sums,
+    sum_line,
+    verify_sums,
+)
 from blkhash._errors import (
     CancelledError,
     ChangedError,
@@ -22,6 +36,7 @@ from blkhash._errors import (
     MapError,
     MismatchError,
     ReferenceRefusedError,
+    SumsError,
 )
 # These are errors of the system, too. `except FileNotFoundError` and the like need none of them.
 from blkhash._errors import (
@@ -67,7 +82,11 @@ from blkhash._types import (
     Run,
     Snapshot,
     State,
+    SumLine,
+    Sums,
     Verified,
+    VerifiedSum,
+    VerifiedSums,
 )
 
 __all__ = [
@@ -108,7 +127,12 @@ __all__ = [
     "Run",
     "Snapshot",
     "State",
+    "SumLine",
+    "Sums",
+    "SumsError",
     "Verified",
+    "VerifiedSum",
+    "VerifiedSums",
     "algorithms_available",
     "btrfs_verify",
     "check",
@@ -119,7 +143,10 @@ __all__ = [
     "import_map",
     "new",
     "owners",
+    "read_sums",
+    "sum_line",
     "update_map",
+    "verify_sums",
 ]
 
 __version__ = _blkhash.__version__

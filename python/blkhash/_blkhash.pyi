@@ -23,6 +23,8 @@ from blkhash._types import (
     Run,
     Snapshot,
     State,
+    Sums,
+    VerifiedSums,
 )
 
 __version__: str
@@ -43,6 +45,9 @@ __all__ = [
     "diff",
     "new",
     "owners",
+    "read_sums",
+    "sum_line",
+    "verify_sums",
 ]
 
 @type_check_only
@@ -106,6 +111,8 @@ def checksum(
     threads: Optional[int] = None,
     progress: Optional[_Progress] = None,
     cancel: Optional[Event] = None,
+    offset: int = 0,
+    length: Optional[int] = None,
     **options: Unpack[OpenOptions],
 ) -> Checksum: ...
 def copy(
@@ -120,6 +127,8 @@ def copy(
     reflink: Literal["auto", "never"] = "auto",
     update: bool = False,
     force: bool = False,
+    changes: Optional[Iterable[tuple[int, int]]] = None,
+    bitmap: Optional[str] = None,
     expect: Optional[str] = None,
     threads: Optional[int] = None,
     progress: Optional[_Progress] = None,
@@ -146,18 +155,37 @@ def owners(
     limit: int = 262144,
     **options: Unpack[OpenOptions],
 ) -> Owners: ...
+def read_sums(path: Union[str, PathLike[str]], *, of_files: bool = False) -> Sums: ...
+def sum_line(name: Union[str, PathLike[str]], hexdigest: str, tag: Optional[str] = None) -> str: ...
+def verify_sums(
+    path: Union[str, PathLike[str]],
+    *,
+    folder: Optional[Union[str, PathLike[str]]] = None,
+    of_files: bool = False,
+    ignore_missing: bool = False,
+    allow_uri: bool = False,
+    threads: Optional[int] = None,
+    progress: Optional[_Progress] = None,
+    cancel: Optional[Event] = None,
+    **options: Unpack[OpenOptions],
+) -> VerifiedSums: ...
 
 @final
 class Image:
     def __new__(
         cls,
         name: Union[str, PathLike[str]],
+        *,
+        offset: int = 0,
+        length: Optional[int] = None,
         **options: Unpack[OpenOptions],
     ) -> Self: ...
     @property
     def name(self) -> str: ...
     @property
     def size(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
     @property
     def format(self) -> str: ...
     @property

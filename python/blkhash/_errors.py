@@ -80,6 +80,10 @@ class MismatchError(CopyError):
     """
 
 
+class SumsError(Error):
+    """A file is no check file, or has no line of one."""
+
+
 class CancelledError(Error):
     """The event of the caller was set."""
 
@@ -158,6 +162,7 @@ _PUBLIC = (
     MapError,
     CopyError,
     MismatchError,
+    SumsError,
     CancelledError,
     ForkError,
     ImageOSError,
@@ -229,6 +234,12 @@ def _described(
     error.errno = errno
     error.filename = filename
     error.offset = offset
+    return error
+
+
+def sums(message: str, filename: str) -> SumsError:
+    error = SumsError(message)
+    error.filename = filename
     return error
 
 

@@ -233,8 +233,8 @@ its file system, such as that its journal was not replayed.
 class Checksum(namedtuple("Checksum", "hexdigests size format tag")):
     """Checksums of an image: `hexdigests` by the name of the digest, the size in bytes, and the format.
 
-    `tag` is how the value of `expect` was computed, as in check files, such as "BLKSUM-SHA256-STREAMS4-64K", or "SHA256" for
-    the bytes of the file. It is None without `expect`.
+    `tag` is how the checksum was computed, as in check files, such as "BLKSUM-SHA256-STREAMS4-64K", or with `expect` "SHA256"
+    for the bytes of the file. It is None if there are several, if a tag cannot say it, and for the digest "null".
     """
 
     __slots__ = ()
@@ -245,3 +245,39 @@ class Checksum(namedtuple("Checksum", "hexdigests size format tag")):
         if len(self.hexdigests) != 1:
             raise ValueError("there are several checksums: use hexdigests")
         return next(iter(self.hexdigests.values()))
+
+
+SumLine = namedtuple("SumLine", "name hexdigest tag algorithm")
+SumLine.__doc__ = """A line of a check file.
+
+`tag` is how the checksum was computed, and None for a line that does not say it. `algorithm` is the digest that such a line may
+name, as in "sha256:HEX  NAME".
+"""
+
+VerifiedSum = namedtuple("VerifiedSum", "name hexdigest tag verdict reason")
+VerifiedSum.__doc__ = """A line of a check file that was compared with its image.
+
+`verdict` is "ok", "failed" (the image has another checksum), "undecided" (it has this one, which proves nothing), "missing" or
+"error" (it cannot be read). `reason` says more, unless it is ok. `tag` is that of the line, or how the checksum turned out to be
+computed.
+"""
+
+
+class Sums(list):
+    """A list of `SumLine`. `malformed` has the numbers of lines that have no known form."""
+
+    def __init__(self, lines=(), malformed=()):
+        super().__init__(lines)
+        self.malformed = malformed
+
+
+class VerifiedSums(list):
+    """A list of `VerifiedSum`. `malformed` has the numbers of lines that have no known form.
+
+    `is_ok` says whether `blksum -c` ends with 0: some image matches, and nothing else happened.
+    """
+
+    def __init__(self, sums=(), malformed=(), is_ok=False):
+        super().__init__(sums)
+        self.malformed = malformed
+        self.is_ok = is_ok

@@ -213,3 +213,27 @@ class Checksum(NamedTuple):
     tag: Optional[str]
     @property
     def hexdigest(self) -> str: ...
+
+class SumLine(NamedTuple):
+    name: str
+    hexdigest: str
+    tag: Optional[str]
+    algorithm: Optional[str]
+
+class VerifiedSum(NamedTuple):
+    name: str
+    hexdigest: str
+    tag: Optional[str]
+    verdict: Literal["ok", "failed", "undecided", "missing", "error"]
+    reason: Optional[str]
+
+class Sums(list[SumLine]):
+    malformed: tuple[int, ...]
+    def __init__(self, lines: Iterable[SumLine] = (), malformed: tuple[int, ...] = ()) -> None: ...
+
+class VerifiedSums(list[VerifiedSum]):
+    malformed: tuple[int, ...]
+    is_ok: bool
+    def __init__(
+        self, sums: Iterable[VerifiedSum] = (), malformed: tuple[int, ...] = (), is_ok: bool = False
+    ) -> None: ...

@@ -79,7 +79,7 @@ pub fn btrfs_verify<'py>(
 fn verify(inputs: &[Input], settings: &Options, progress: &Progress) -> Result<Report, Failure> {
     let (mut disks, mut names) = (Vec::new(), Vec::new());
     for input in inputs {
-        let (disk, name) = input.with(|image| {
+        let (disk, name) = input.with_disk(|image| {
             let (selected, mut name) = (&image.selected, image.name.display().to_string());
             let part = selected.part().map(|_| Part::Whole);
             if let Some(number) = selected.partition() {

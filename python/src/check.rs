@@ -78,7 +78,9 @@ struct Found(Vec<(Place, &'static str, Finding)>);
 impl Checked {
     fn of(input: &Input, settings: &Options, progress: &Progress) -> Result<Self, Failure> {
         match input {
-            Input::Open(opened) => Self::of_opened(opened.here()?, settings, progress),
+            Input::Open(opened) => {
+                Self::of_opened(opened.here()?.without_range()?, settings, progress)
+            }
             Input::ToOpen(request) => match request.open_image() {
                 Ok(image) => Self::of_opened(&request.select(Arc::new(image))?, settings, progress),
                 Err(error) => Self::of_unopened(request, error, settings, progress),

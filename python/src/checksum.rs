@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use blkhash::{Digest, Parameters};
 use blkimage::Source;
 use blksum::expect::{self, Doubt, FileBytes, Limits, Reading, Search, Untried, Value};
-use blksum::{Progress, Tuning};
+use blksum::{Content, ImageTag, Progress, Tag, Tuning};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -32,13 +32,15 @@ use crate::types;
 ///     threads: number of threads, by default that of the processors.
 ///     progress: called a few times a second and at the end, with the bytes done and their total.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.
+///     offset: first byte of the image that belongs to the content.
+///     length: number of bytes of the content, by default up to the end of the image.
 ///     partition: number of a partition, which is then the content.
 #[doc = include_str!("options.txt")]
 ///
 /// Returns:
 ///     A `Checksum` with `hexdigests`, a dict from the names in `digests`, `hexdigest` if there is
-///     one, `size` in bytes, `format`, and `tag`, which says with `expect` how the value was
-///     computed, as in check files. "SHA256" is for the bytes of the file, which say nothing about
+///     one, `size` in bytes, `format`, and `tag`, which says how one checksum was computed, as in
+///     check files. With `expect`, "SHA256" is for the bytes of the file, which say nothing about
 ///     backing files.
 ///
 /// Raises:
@@ -56,8 +58,8 @@ use crate::types;
 /// ['blake3', 'sha256']
 #[pyfunction]
 #[pyo3(
-    signature = (name, digests=None, *, construction=None, block_size=None, salt=None, expect=None, threads=None, progress=None, cancel=None, **options),
-    text_signature = "(name, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', expect=None, threads=None, progress=None, cancel=None, **options)"
+    signature = (name, digests=None, *, construction=None, block_size=None, salt=None, expect=None, threads=None, progress=None, cancel=None, offset=0, length=None, **options),
+    text_signature = "(name, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', expect=None, threads=None, progress=None, cancel=None, offset=0, length=None, **options)"
 )]
 #[expect(clippy::too_many_arguments, reason = "are those of Python")]
 pub fn checksum<'py>(
@@ -71,9 +73,11 @@ pub fn checksum<'py>(
     threads: Option<usize>,
     progress: Option<&Bound<'py, PyAny>>,
     cancel: Option<&Bound<'py, PyAny>>,
+    offset: u64,
+    length: Option<u64>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let request = Request::new(name, options)?;
+    let request = Request::of_range(name, (offset, length), options)?;
     let max_zeros = request.options().max_zeros;
     let wanted = Wanted::new(digests, construction, block_size, salt, expect, max_zeros)?;
     let job = Job { wanted, tuning: arguments::tuning(threads, max_zeros)? };
@@ -142,7 +146,11 @@ impl Job {
                 let digests = blksum::checksums(content, &parameters, &self.tuning, progress);
                 let digests = digests.map_err(failed)?;
                 let texts = digests.iter().map(Digest::to_string);
-                (all.iter().map(|(name, _)| name.clone()).zip(texts).collect(), None)
+                let tag = match &*parameters {
+                    [one] => opened.recorded().and_then(|content| tag(*one, content)),
+                    _ => None,
+                };
+                (all.iter().map(|(name, _)| name.clone()).zip(texts).collect(), tag)
             }
             Wanted::Value(value, search) => {
                 let bytes = opened.bytes.as_ref().map(FileBytes::open).transpose()?;
@@ -156,13 +164,19 @@ impl Job {
                 };
                 let digest = Digest::try_from(&*value.digest).expect("as long as some digest");
                 let algorithm = matched.reading.parameters.algorithm();
-                let tag = matched.reading.tag(opened.recorded()).to_string();
+                let tag = matched.reading.tag(opened.recorded().unwrap_or_default()).to_string();
                 (vec![(algorithm.to_string(), digest.to_string())], Some(tag))
             }
         };
         let (size, format) = (opened.content().size(), opened.image().format().name());
         Ok(Passed { hexdigests, size, format, tag })
     }
+}
+
+/// Returns the tag of a checksum. `None` for an empty digest, which proves nothing.
+fn tag(parameters: Parameters, content: Content) -> Option<String> {
+    let tag = Tag::Image(Box::new(ImageTag { parameters, content }));
+    (tag.digest_size() > 0).then(|| tag.to_string())
 }
 
 /// Returns why a value is refused: a word for programs, and one for people.
@@ -205,6 +219,11 @@ pub struct Passed {
 }
 
 impl Passed {
+    /// Returns how the checksum was computed.
+    pub fn tag(self) -> Option<String> {
+        self.tag
+    }
+
     /// Returns the object for Python.
     pub fn into_result(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let hexdigests = PyDict::new(py);

@@ -10,9 +10,10 @@ use blkcopy::{
 };
 use blkhash::{Algorithm, Parameters};
 use blkimage::{Image, Location, ReadMethod};
+use blksum::changes::Changes;
 use blksum::expect::Value;
 use blksum::{Progress, Tuning};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -20,7 +21,7 @@ use crate::arguments::{self, Definition, value_error};
 use crate::errors::Failure;
 use crate::job::Watch;
 use crate::new_file::Unfinished;
-use crate::open::{Name, Request};
+use crate::open::{Name, Opened, Request};
 use crate::types;
 
 /// Copies an image to a file, a block device or an NBD server, as raw bytes, and reads back what
@@ -45,6 +46,9 @@ use crate::types;
 ///         (if it can, and is read once then) or "never".
 ///     update: read the destination, and write only what differs.
 ///     force: overwrite a file that exists, or a device or an export that holds something.
+///     changes: copy only these extents of the content, each an offset and a length in bytes, as
+///         `Image.changes()` returns them, to a destination that has an older state of the content.
+///     bitmap: copy only what this bitmap in a qcow2 image marks, likewise.
 ///     expect: fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX.
 ///     threads: number of threads, by default that of the processors.
 ///     progress: called a few times a second and at the end, with the bytes done and their total.
@@ -74,8 +78,8 @@ use crate::types;
 /// True
 #[pyfunction]
 #[pyo3(
-    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", reflink="auto", update=false, force=false, expect=None, threads=None, progress=None, cancel=None, **options),
-    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', reflink='auto', update=False, force=False, expect=None, threads=None, progress=None, cancel=None, **options)"
+    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", reflink="auto", update=false, force=false, changes=None, bitmap=None, expect=None, threads=None, progress=None, cancel=None, **options),
+    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', reflink='auto', update=False, force=False, changes=None, bitmap=None, expect=None, threads=None, progress=None, cancel=None, **options)"
 )]
 #[expect(clippy::too_many_arguments, reason = "are those of Python")]
 pub fn copy<'py>(
@@ -90,6 +94,8 @@ pub fn copy<'py>(
     reflink: &str,
     update: bool,
     force: bool,
+    changes: Option<&Bound<'py, PyAny>>,
+    bitmap: Option<String>,
     expect: Option<&str>,
     threads: Option<usize>,
     progress: Option<&Bound<'py, PyAny>>,
@@ -115,16 +121,21 @@ pub fn copy<'py>(
             return Err(PyValueError::new_err(message));
         }
     };
+    let only = only(changes, bitmap)?;
+    if only.is_some() && verify == Verify::Source {
+        return Err(value_error("verify: of a part there is no checksum unless it is read back"));
+    }
     let source = Request::new(source, options)?;
     let tuning = arguments::tuning(threads, source.options().max_zeros)?;
     let job = Job {
         source,
         destination: Name::new(destination)?,
-        existing: match (force, update) {
-            (true, _) => Existing::Overwrite,
-            (false, true) => Existing::Update,
-            (false, false) => Existing::Refuse,
+        existing: match force {
+            true => Existing::Overwrite,
+            false if update || only.is_some() => Existing::Update,
+            false => Existing::Refuse,
         },
+        only,
         parameters: parameters(&definition, digest, expected.as_ref())?,
         zeros: zeros.parse().map_err(|error| value_error(format!("zeros: {error:#}")))?,
         updates: update,
@@ -140,6 +151,20 @@ pub fn copy<'py>(
     });
     // The work may go on for a while.
     done.inspect_err(|_| file.abandon())?.into_result(py)
+}
+
+/// Reads which extents to copy.
+fn only(changes: Option<&Bound<'_, PyAny>>, bitmap: Option<String>) -> PyResult<Option<Only>> {
+    match (changes, bitmap) {
+        (None, None) => Ok(None),
+        (None, Some(bitmap)) => Ok(Some(Only::Bitmap(bitmap))),
+        (Some(changes), None) => {
+            let extents = changes.try_iter()?.map(|extent| extent?.extract());
+            let extents = extents.collect::<PyResult<Vec<_>>>()?;
+            arguments::changes(extents).map(Only::Extents).map(Some)
+        }
+        (Some(_), Some(_)) => Err(PyTypeError::new_err("changes excludes bitmap")),
+    }
 }
 
 /// Returns the parameters of the checksum, whose algorithm may be that of the expected one.
@@ -167,11 +192,19 @@ fn parameters(
     }
 }
 
+/// The extents to copy, if it is not all.
+enum Only {
+    Extents(Changes),
+    /// Those that a bitmap with this name marks.
+    Bitmap(String),
+}
+
 /// The copy to make.
 struct Job {
     source: Request,
     destination: Name,
     existing: Existing,
+    only: Option<Only>,
     parameters: Parameters,
     zeros: Zeros,
     updates: bool,
@@ -186,9 +219,16 @@ impl Job {
     fn run(&self, file: &Unfinished, [writing, reading]: &[Progress; 2]) -> Result<Done, Failure> {
         let opened = self.source.open()?;
         let source = opened.content();
-        writing.set_total(source.size());
+        let only = self.extents(&opened)?;
+        let size = source.size();
+        // What is compared with the source is read after all of the destination.
+        let (to_write, to_read) = match &only {
+            None => (size, size),
+            Some(only) => (only.bytes(), size.saturating_add(only.bytes())),
+        };
+        writing.set_total(to_write);
         if self.verify == Verify::ReadBack {
-            reading.set_total(source.size());
+            reading.set_total(to_read);
         }
         let name = self.destination.as_os_str();
         let refused = |refused| Failure::Refused(refused, name.to_owned());
@@ -198,8 +238,12 @@ impl Job {
             place.into_destination(Some(opened.image()), self.zeros, self.source.options());
         let destination = destination.map_err(refused)?;
         spare.into_iter().for_each(|spare| file.found_empty(spare));
-        let is_whole = self.shares && opened.subject().partition.is_none();
-        let copied = Copy::new(slice::from_ref(&self.parameters))
+        let is_whole = self.shares && opened.selected.part().is_none();
+        let mut copy = Copy::new(slice::from_ref(&self.parameters));
+        if let Some(only) = &only {
+            copy = copy.only(only);
+        }
+        let copied = copy
             .share(opened.image().whole_file().filter(|_| is_whole))
             .zeros(self.zeros)
             .update(self.updates)
@@ -215,6 +259,20 @@ impl Job {
         found.check_named().map_err(refused)?;
         let format = opened.image().format().name();
         Ok(Done { copied, format, verify: self.verify })
+    }
+
+    /// Returns the extents of the content to copy, or `None` for all.
+    fn extents(&self, opened: &Opened) -> Result<Option<Changes>, Failure> {
+        let selected = &opened.selected;
+        Ok(match &self.only {
+            None => None,
+            // Offsets are those of the content.
+            Some(Only::Extents(changes)) => Some(changes.in_part(0, selected.size())),
+            Some(Only::Bitmap(name)) => {
+                let marked = Changes::of_bitmap(opened.image(), name.as_bytes())?;
+                Some(marked.in_part(selected.offset(), selected.size()))
+            }
+        })
     }
 
     /// Opens the destination, unless something would be lost. Returns also the file, if it was there and is empty.

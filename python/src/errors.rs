@@ -6,7 +6,7 @@ use std::io;
 use blkcopy::Refused;
 use blkimage::{Hint, OpenOption, OptionKind};
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::types;
@@ -35,6 +35,10 @@ pub enum Failure {
     Unexpected(&'static str, String, OsString),
     /// The image with this name does not have what was asked for.
     Value(String, String),
+    /// The check file with this name is none.
+    Sums(String, OsString),
+    /// The system could not read the file with this name, which is no image.
+    File(io::Error, OsString),
     /// The system or this package failed.
     Other(String),
 }
@@ -65,6 +69,15 @@ impl Failure {
                 new(py, "mismatch", (kind, message, &*name, None::<u64>))
             }
             Self::Value(name, reason) => PyValueError::new_err(format!("{name}: {reason}")),
+            Self::Sums(reason, name) => {
+                let message = format!("{}: {reason}", name.display());
+                new(py, "sums", (message, &*name))
+            }
+            Self::File(error, name) => match error.raw_os_error() {
+                // Python chooses the class by the number.
+                Some(errno) => PyOSError::new_err((errno, strerror(&error), name)),
+                None => PyOSError::new_err(format!("{}: {error}", name.display())),
+            },
             Self::Other(reason) => other(py, &reason),
         }
     }
@@ -236,6 +249,12 @@ pub fn fork(py: Python<'_>, message: &str) -> PyErr {
 /// Says that something failed that no class of its own describes.
 pub fn other(py: Python<'_>, message: &str) -> PyErr {
     new(py, "other", (message,))
+}
+
+/// Describes an error without its number, which Python adds.
+fn strerror(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// Calls a function of `blkhash/_errors.py`, which returns an exception.

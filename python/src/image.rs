@@ -18,17 +18,19 @@ use crate::open::{Opened, Request};
 use crate::process::Owned;
 use crate::types;
 
-/// An open image as its guest sees it, read only, or a partition of it.
+/// An open image as its guest sees it, read only, or a part of it.
 ///
 /// Args:
 ///     name: path of an image, or as `str` also the URI of an NBD server. A `pathlib.Path` is
 ///         always a path.
+///     offset: first byte of the image that belongs to the content.
+///     length: number of bytes of the content, by default up to the end of the image.
 ///     partition: number of a partition, which is then the content.
 #[doc = include_str!("options.txt")]
 ///
 /// Raises:
 ///     ImageError: the image cannot be opened. It is also an `OSError` if the system failed.
-///     ValueError, TypeError: an argument is invalid, or the image has no such partition.
+///     ValueError, TypeError: an argument is invalid, or the image has no such partition or range.
 ///
 /// Offsets and lengths are in bytes of the content. Threads may share an image. Processes may not,
 /// and after `os.fork()` it
@@ -48,13 +50,15 @@ pub struct Image {
 #[pymethods]
 impl Image {
     #[new]
-    #[pyo3(signature = (name, **options))]
+    #[pyo3(signature = (name, *, offset=0, length=None, **options))]
     fn new(
         py: Python<'_>,
         name: &Bound<'_, PyAny>,
+        offset: u64,
+        length: Option<u64>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let request = Request::new(name, options)?;
+        let request = Request::of_range(name, (offset, length), options)?;
         let opened = Watch::NONE.run(py, |_| request.open_kept())?;
         Ok(Self { opened: Mutex::new(Some(Arc::new(Owned::new(opened)))) })
     }
@@ -63,6 +67,12 @@ impl Image {
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |opened| Ok(opened.content().size()))
+    }
+
+    /// Offset of the content in the image, which is 0 for all of it.
+    #[getter]
+    fn offset(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |opened| Ok(opened.selected.offset()))
     }
 
     /// Format of the image itself, as in qemu-img.

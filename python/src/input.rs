@@ -48,4 +48,12 @@ impl Input {
             Self::Open(opened) => work(opened.here()?),
         }
     }
+
+    /// Like [`with`](Self::with), for work on whole images and partitions.
+    pub fn with_disk<T>(
+        &self,
+        work: impl FnOnce(&Opened) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.with(|opened| work(opened.without_range()?))
+    }
 }

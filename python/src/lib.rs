@@ -39,6 +39,7 @@ mod open;
 mod open_map;
 mod owners;
 mod process;
+mod sums;
 mod types;
 mod update;
 
@@ -71,6 +72,8 @@ mod module {
     use super::owners::owners;
     #[pymodule_export]
     use super::process::forked;
+    #[pymodule_export]
+    use super::sums::{read_sums, sum_line, verify_sums};
     #[pymodule_export]
     use super::update::update_map;
 

@@ -237,7 +237,7 @@ impl Map {
         let watch = Watch { progress, cancel };
         let differences = watch.run(py, move |progress| {
             let map = shared.here()?;
-            input.with(|image| {
+            input.with_disk(|image| {
                 let block_size = map.map.header().block_size;
                 let found = Differences::new(limit);
                 let mut found = found.with_uses(&[image], block_size, asked);
@@ -286,7 +286,7 @@ impl Map {
         let watch = Watch { progress, cancel };
         let (summary, missed) = watch.run(py, move |progress| {
             let map = shared.here()?;
-            input.with(|image| {
+            input.with_disk(|image| {
                 let mut found = Differences::new(limit);
                 let mut push = |difference| found.push(difference);
                 let selected = &image.selected;

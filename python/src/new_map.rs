@@ -43,7 +43,7 @@ pub fn create_map(
     watch.run(py, move |progress| {
         let header = Header::new(algorithm, block_size, salt)
             .map_err(|error| Failure::Other(error.to_string()))?;
-        input.with(|image| write(image, &output, header, key, &tuning, progress))
+        input.with_disk(|image| write(image, &output, header, key, &tuning, progress))
     })
 }
 

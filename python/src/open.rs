@@ -26,7 +26,7 @@ use crate::errors::Failure;
 pub struct Request {
     name: Name,
     options: OpenOptions,
-    partition: Option<u32>,
+    part: Option<Part>,
 }
 
 /// Where an image or a copy is.
@@ -69,13 +69,48 @@ impl Name {
 impl Request {
     /// Reads the name of an image, and the keyword arguments about it.
     pub fn new(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let mut request =
-            Self { name: Name::new(name)?, options: OpenOptions::new(), partition: None };
+        let mut request = Self { name: Name::new(name)?, options: OpenOptions::new(), part: None };
         for (key, value) in options.into_iter().flatten() {
             let key: String = key.extract()?;
             request.set(&key, &value)?;
         }
         Ok(request)
+    }
+
+    /// Like [`new`](Self::new), with the range of bytes that is the content.
+    pub fn of_range(
+        name: &Bound<'_, PyAny>,
+        (offset, length): (u64, Option<u64>),
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let request = Self::new(name, options)?;
+        match (offset, length) {
+            (0, None) => Ok(request),
+            _ if request.part.is_some() => {
+                Err(PyTypeError::new_err("partition excludes offset and length"))
+            }
+            _ => Ok(Self { part: Some(Part::Range { offset, length }), ..request }),
+        }
+    }
+
+    /// Asks for a part of the image of this name.
+    pub fn with(name: Name, options: OpenOptions, part: Option<Part>) -> Self {
+        Self { name, options, part }
+    }
+
+    /// Returns the part of the image that is asked for.
+    pub fn part(&self) -> Option<Part> {
+        self.part
+    }
+
+    /// Whether a part of what the file holds is asked for.
+    pub fn is_of_part(&self) -> bool {
+        self.part.is_some() || self.options.snapshot.is_some()
+    }
+
+    /// Returns where the image is.
+    pub fn into_name(self) -> Name {
+        self.name
     }
 
     /// Returns where the image is.
@@ -92,7 +127,9 @@ impl Request {
     fn set(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let name = key.replace('_', "-");
         match OpenOption::find(&name).filter(|_| !key.contains('-')) {
-            _ if key == "partition" => self.partition = value.extract()?,
+            _ if key == "partition" => {
+                self.part = value.extract::<Option<u32>>()?.map(Part::Partition);
+            }
             None => {
                 let message = format!("'{key}' is an invalid keyword argument");
                 return Err(PyTypeError::new_err(message));
@@ -116,10 +153,10 @@ impl Request {
         self.options.open_location(self.name.location())
     }
 
-    /// Selects the partition of the image.
+    /// Selects the part of the image.
     pub fn select(&self, image: Arc<Image>) -> Result<Opened, Failure> {
         let name = self.name.as_os_str();
-        let selected = Selected::new(image, self.partition.map(Part::Partition));
+        let selected = Selected::new(image, self.part);
         let selected = selected.map_err(|error| match error {
             PartError::Partition(NoPartition::Table(TableError::Image(error))) => {
                 Failure::Image(error)
@@ -150,7 +187,7 @@ impl Request {
     }
 }
 
-/// An open image, or a partition of it.
+/// An open image, or a part of it.
 pub struct Opened {
     pub selected: Selected,
     /// The name as the caller gave it.
@@ -171,6 +208,17 @@ impl Opened {
         self.selected.image()
     }
 
+    /// Refuses a range of bytes: what reads a whole disk or a partition would take its beginning for that of a disk.
+    pub fn without_range(&self) -> Result<&Self, Failure> {
+        match self.selected.part() {
+            Some(Part::Range { .. }) => {
+                let reason = "is a range of an image: this takes whole images and partitions";
+                Err(Failure::Value(self.name.display().to_string(), reason.to_owned()))
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// Returns the names of the files of the image.
     pub fn files(&self) -> impl Iterator<Item = &OsStr> {
         self.image().files().map(Path::as_os_str)
@@ -181,11 +229,12 @@ impl Opened {
         self.selected.source()
     }
 
-    /// Describes the content for a tag, or returns the default if a tag cannot.
-    pub fn recorded(&self) -> Content {
+    /// Describes the content for a tag. `None` if a tag cannot. If a vpc image has two sizes, it says which one was read.
+    pub fn recorded(&self) -> Option<Content> {
         let (format, snapshot) = (self.format, self.snapshot.clone());
-        let content = Content { format, vpc_size: None, snapshot, part: self.selected.part() };
-        if content.check_recordable().is_ok() { content } else { Content::default() }
+        let vpc_size = self.image().chain().iter().find_map(Member::vpc_sizes).map(|it| it.read);
+        let content = Content { format, vpc_size, snapshot, part: self.selected.part() };
+        content.check_recordable().is_ok().then_some(content)
     }
 
     /// Describes the content for its map.

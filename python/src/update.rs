@@ -42,7 +42,7 @@ pub fn update_map(
         let base = shared.here()?;
         let checked = base.map.check_base(key.as_ref());
         checked.map_err(|error| Failure::Map(error, base.name.clone()))?;
-        input.with(|image| {
+        input.with_disk(|image| {
             let content = image.content();
             let info = Info::new(Made::Read).describe(&image.subject());
             let tracked = Tracked { changes: &changes, by: "list of changes", sample };

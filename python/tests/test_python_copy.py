@@ -4,7 +4,9 @@ import contextlib
 import errno
 import hashlib
 import os
+import pathlib
 import random
+import shutil
 import signal
 import stat
 import subprocess
@@ -15,7 +17,7 @@ import time
 import filesystems
 import images
 import pytest
-from conftest import HANG, blksum, run
+from conftest import BLKSUM, HANG, blksum, run
 
 import blkhash
 
@@ -384,3 +386,48 @@ def test_storage_is_shared(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match="auto or never"):
             blkhash.copy("disk.raw", "x", reflink="always")
         monkeypatch.chdir(tmp_path)
+
+
+def test_only_what_changed(disk):
+    """As `blkcopy --bitmap` does it: what lies elsewhere stays, and the checksum is that of the destination."""
+    images.qemu_img("bitmap", "--add", "disk.qcow2", "changes")
+    blkhash.copy("disk.qcow2", "old.raw")
+    images.qemu_io("disk.qcow2", "write -P 7 1M 64k", "write -z 3M 128k", "write -P 8 7M 64k")
+    with blkhash.Image("disk.qcow2") as image:
+        changes = image.changes("changes")
+    assert changes == [(MIB, 65536), (3 * MIB, 131072), (7 * MIB, 65536)]
+    with open("old.raw", "r+b") as file:
+        file.seek(5 * MIB)
+        file.write(b"stays")
+    shutil.copy("old.raw", "copy.raw")
+    run(BLKSUM.with_name("blkcopy"), "--bitmap", "changes", "disk.qcow2", "copy.raw")
+    expected = pathlib.Path("copy.raw").read_bytes()
+    assert expected[5 * MIB :].startswith(b"stays") and expected[MIB : MIB + 65536] == bytes([7]) * 65536
+    for arguments in ({"changes": changes}, {"changes": iter(reversed(changes))}, {"bitmap": "changes"}):
+        shutil.copy("old.raw", "own.raw")
+        calls = []
+        copied = blkhash.copy("disk.qcow2", "own.raw", progress=lambda *call: calls.append(call), **arguments)
+        assert pathlib.Path("own.raw").read_bytes() == expected
+        assert copied.checksum == blksum("own.raw")
+        assert (copied.written + copied.zeroed, copied.size) == (262144, 8 * MIB)
+        assert calls[-1][0] == calls[-1][1]
+    # With the changes of nothing, everything stays.
+    assert blkhash.copy("disk.qcow2", "own.raw", changes=[]).written == 0
+    for arguments, error, reason in [
+        ({"bitmap": "other"}, blkhash.ImageError, "has no bitmap other"),
+        ({"changes": changes, "bitmap": "changes"}, TypeError, "excludes"),
+        ({"changes": changes, "verify": "source"}, ValueError, "read back"),
+        ({"changes": [(1, 2, 3)]}, ValueError, "length 2"),
+        ({"changes": [(1 << 63, 1 << 63)]}, ValueError, "2\\^64"),
+        ({"changes": changes, "expect": "0" * 64}, blkhash.MismatchError, "not that of expect"),
+    ]:
+        with pytest.raises(error, match=reason):
+            blkhash.copy("disk.qcow2", "own.raw", **arguments)
+    assert pathlib.Path("own.raw").read_bytes() == expected
+    # A destination that has no older state.
+    with pytest.raises(blkhash.CopyError):
+        blkhash.copy("disk.qcow2", "new.raw", changes=changes)
+    assert not os.path.exists("new.raw")
+    os.truncate("own.raw", 4 * MIB)
+    with pytest.raises(blkhash.CopyError):
+        blkhash.copy("disk.qcow2", "own.raw", changes=changes)

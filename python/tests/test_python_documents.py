@@ -40,6 +40,7 @@ def files(workdir):
     filesystems.of_folder("damaged-btrfs.img", "root")
     images.convert(workdir / "damaged-btrfs.img", workdir / "btrfs.qcow2")
     filesystems.damage("damaged-btrfs.img", data[:4096])
+    (workdir / "SHA256SUMS").write_text(run("sha256sum", "disk.img", "disk.qcow2"))
     return workdir
 
 

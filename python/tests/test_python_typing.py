@@ -7,6 +7,7 @@ from conftest import HANG, PACKAGE, run
 SAMPLE = """
 import pathlib
 import threading
+from typing import Optional
 
 import blkhash
 
@@ -46,6 +47,14 @@ if not checked.is_clean and checked.findings[0].problem == "mismatch":
 owners = blkhash.owners("disk", 0, 4096, limit=10, partition=1)
 names += [name for owned in owners.extents if owned.kind == "file" for name in owned.names]
 names += [text for partition, text in owners.remarks if partition is not None]
+part = blkhash.Image("disk", offset=512, length=4096)
+tag: Optional[str] = blkhash.checksum("disk", offset=512).tag
+line: str = blkhash.sum_line(pathlib.Path("disk"), "00" * 32, tag)
+names += [it.name for it in blkhash.read_sums("SUMS", of_files=True) if it.algorithm == "sha256"]
+verified = blkhash.verify_sums("SUMS", folder=pathlib.Path(), cancel=threading.Event(), follow="none")
+names += [it.reason or it.hexdigest for it in verified if it.verdict != "ok"]
+if not verified.is_ok:
+    print(verified.malformed[0])
 copied = blkhash.copy("disk", pathlib.Path("copy"), zeros="punch", expect="sha256:" + "0" * 64, snapshot="before")
 sizes: list[int] = [copied.size, copied.written, copied.zeroed, copied.equal]
 if copied.read_back is None and copied.verified == "source":
@@ -72,6 +81,8 @@ WRONG = {
     "blkhash.check('disk', 'other')": "call-arg",
     "blkhash.owners('disk').extents[0].file_system.upper()": "union-attr",
     "blkhash.Map('map').root.hex()": "union-attr",
+    "blkhash.copy('disk', 'copy', offset=512)": "call-arg",
+    "blkhash.verify_sums('SUMS')[0].verdict == 'bad'": "comparison-overlap",
     "blkhash.nothing": "attr-defined",
 }
 

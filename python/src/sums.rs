@@ -141,7 +141,7 @@ pub fn sum_line(name: PathBuf, hexdigest: &str, tag: Option<&str>) -> PyResult<O
     let digest = Encoding::Hex.decode(hexdigest.as_bytes());
     let digest = digest.filter(|it| !it.is_empty());
     let digest = digest.ok_or_else(|| value_error("hexdigest is not in hexadecimal"))?;
-    let name = name.as_os_str().as_bytes();
+    let name = name.into_os_string().into_vec();
     let form = match tag {
         None if name.is_empty() => return Err(value_error("a line without a tag has a name")),
         None => Form::Text,
@@ -157,7 +157,7 @@ pub fn sum_line(name: PathBuf, hexdigest: &str, tag: Option<&str>) -> PyResult<O
     if name.contains(&0) {
         return Err(value_error("embedded null byte"));
     }
-    let line = Style { form, encoding: Encoding::Hex, zero: false }.line(name, &digest);
+    let line = Style { form, encoding: Encoding::Hex, zero: false }.line(&name, &digest);
     Ok(OsString::from_vec(line))
 }
 

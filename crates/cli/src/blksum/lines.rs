@@ -1,7 +1,7 @@
 //! Iterates over the lines of check files, including malformed ones and errors. Prints nothing.
 
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 

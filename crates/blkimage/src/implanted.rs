@@ -55,7 +55,7 @@ impl Implanted {
         }
         let bytes = &descriptor.0;
         let text = &bytes[(Self::BLANK.start - DESCRIPTOR) as usize..][..512];
-        let fields: Vec<&[u8]> = text.split(|byte| *byte == b';').map(<[u8]>::trim_ascii).collect();
+        let fields: Vec<&[u8]> = text.split(|byte| *byte == b';').collect();
         let Some(md5) = value(&fields, "ISO MD5SUM")? else { return Ok(None) };
         let md5: Option<Vec<u8>> =
             md5.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect();
@@ -129,13 +129,20 @@ fn fragments(fields: &[&[u8]], length: u64) -> Result<Vec<FragmentSum>, String> 
     Ok(ends.into_iter().zip(digits).map(|(end, digits)| FragmentSum { end, digits }).collect())
 }
 
-/// Returns the value of a field. Fails if there are several.
+/// Returns the value of a field, with the blanks around it. `checkisomd5` finds the last occurrence of a name, wherever that is, so
+/// this fails if there is one that does not begin a field, or are several.
 fn value<'a>(fields: &[&'a [u8]], name: &str) -> Result<Option<&'a [u8]>, String> {
-    let value = |field: &&'a [u8]| field.strip_prefix(name.as_bytes())?.strip_prefix(b" = ");
-    let mut values = fields.iter().filter_map(value);
-    match (values.next(), values.next()) {
-        (_, Some(_)) => Err(format!("several fields {name}")),
-        (found, None) => Ok(found),
+    let name_with_sign = format!("{name} = ");
+    let start = name_with_sign.as_bytes();
+    let mut found =
+        fields.iter().filter(|field| field.windows(start.len()).any(|bytes| bytes == start));
+    match (found.next(), found.next()) {
+        (None, _) => Ok(None),
+        (Some(field), None) => match field.trim_ascii_start().strip_prefix(start) {
+            Some(value) => Ok(Some(value)),
+            None => Err(format!("a field of another name with {name}")),
+        },
+        (Some(_), Some(_)) => Err(format!("several fields {name}")),
     }
 }
 
@@ -225,6 +232,10 @@ mod tests {
             ("wide", text("15", &sums, "3")),
             ("fragments", text("15", &sums, "19")),
             ("small", text("900", &sums, "20")),
+            ("within", text("15", &sums, "20").replace("RHLISO", "RHLISOSKIPSECTORS = 0;")),
+            ("empty again", text("15", &sums, "20") + ";SKIPSECTORS = ;"),
+            ("blank", text("15 ", &sums, "20")),
+            ("blank before", text("15", &sums, "20").replace("SUM = ", "SUM =  ")),
             ("twice", text("15", &sums, "20") + ";ISO MD5SUM = 0"),
             ("md5", text("15", &sums, "20").replace("ddeeff", "ddeef")),
         ] {

@@ -106,6 +106,11 @@ fn entry(record: &[u8]) -> Result<(Member, usize), String> {
     if disk != 0 && !(disk == u16::MAX && extra.has_large()) {
         return Err(super::end::SEVERAL.into());
     }
+    let version = header[6];
+    if version > MAX_VERSION {
+        let (major, minor) = (version / 10, version % 10);
+        return Err(format!("needs version {major}.{minor} of zip, which is not known"));
+    }
     let method = match short(10) {
         _ if flags & (ENCRYPTED | STRONG | MASKED) != 0 => Method::Encrypted,
         0 => Method::Stored,
@@ -301,6 +306,9 @@ fn named(file: &HostFile, member: &Member, reason: &str) -> Error {
 /// Lengths of the headers without names and extra fields.
 const CENTRAL: usize = 46;
 const LOCAL: usize = 30;
+
+/// The version of the format that a member may need, times ten.
+const MAX_VERSION: u8 = 63;
 
 /// Flags: encrypted, numbers behind the bytes, strongly encrypted, a name in UTF-8, and a masked header.
 const ENCRYPTED: u16 = 1;

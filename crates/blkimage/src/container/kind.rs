@@ -122,6 +122,7 @@ impl Kind {
     }
 
     /// Returns whether this is the name of such a container on a server.
+    #[cfg(feature = "http")]
     pub fn has_archive_name(&self, name: &[u8]) -> bool {
         self.archives.iter().any(|end| has_extension(name, end))
     }

@@ -11,7 +11,9 @@ mod reader;
 mod sparse;
 
 pub(crate) use self::entry::{Entry, Node};
+#[cfg(feature = "compressed")]
 pub(crate) use self::header::BLOCK;
 pub use self::header::is_tar;
 pub(crate) use self::reader::Reader;
+#[cfg(feature = "compressed")]
 pub(crate) use self::sparse::Sparse;

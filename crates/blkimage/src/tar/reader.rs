@@ -56,11 +56,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Accepts an archive that ends with the content of its last member, as those that programs in Go do not finish.
+    #[cfg(feature = "oci")]
     pub fn without_padding(self) -> Self {
         Self { needs_padding: false, ..self }
     }
 
     /// Returns the number of headers that were read.
+    #[cfg(feature = "compressed")]
     pub fn headers(&self) -> u32 {
         self.headers
     }

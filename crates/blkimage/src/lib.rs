@@ -51,6 +51,7 @@ extern crate self as blkimage;
 
 mod acquisition;
 mod advice;
+mod archive_names;
 mod bitmap;
 mod buffer;
 mod caches;

@@ -9,6 +9,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use crate::archive_names;
+
 /// The location of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -157,40 +159,8 @@ pub(crate) fn url_of_member(container: &str, member: &[u8]) -> Option<String> {
 
 /// Returns whether a name on a server is that of an archive with disks.
 pub(crate) fn has_archive_name(name: &[u8]) -> bool {
-    ARCHIVES.iter().any(|end| has_extension(name, end))
+    archive_names::ALL.iter().copied().flatten().any(|end| has_extension(name, end))
 }
-
-/// The ends of the names of archives with disks on servers: those of all kinds of containers.
-const ARCHIVES: [&[u8]; 28] = [
-    b".ova",
-    b".tar",
-    b".zip",
-    b".vma",
-    b".vma.zst",
-    b".vma.gz",
-    b".xva",
-    b".xva.gz",
-    b".xva.zst",
-    b".xva.xz",
-    b".xva.bz2",
-    b".box",
-    b".tgz",
-    b".tbz",
-    b".tbz2",
-    b".txz",
-    b".tzst",
-    b".tlz4",
-    b".tar.gz",
-    b".tar.xz",
-    b".tar.zst",
-    b".tar.bz2",
-    b".tar.lz4",
-    b".ova.gz",
-    b".ova.xz",
-    b".ova.zst",
-    b".ova.bz2",
-    b".ova.lz4",
-];
 
 /// Returns whether a name ends in `extension`, in any case, and has something before it.
 pub(crate) fn has_extension(name: &[u8], extension: &[u8]) -> bool {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::name::has_extension;
+use super::name::{first, has_extension};
 use crate::error::excerpt;
 use crate::probe::probe;
 use crate::recognise::FileKind;
@@ -27,33 +27,23 @@ pub(super) fn disks<'a>(
     if !found.is_empty() {
         return Ok(found);
     }
-    let first: Vec<_> = files.by_ref().take(MAX_NAMES).collect();
-    match &*first {
-        [] => Err("has no file".into()),
-        [only] => Ok(vec![only.to_vec()]),
-        _ => {
-            let names: Vec<_> = first.iter().map(|name| excerpt(name)).collect();
-            let more = if files.next().is_some() { ", ..." } else { "" };
-            let names = names.join(", ");
+    match (files.next(), files.next()) {
+        (None, _) => Err("has no file".into()),
+        (Some(only), None) => Ok(vec![only.to_vec()]),
+        (Some(one), Some(other)) => {
+            let names = first([one, other].into_iter().chain(files));
             Err(format!(
-                "has no file with the content or the name of an image: name one, as {names}{more} behind a colon"
+                "has no file with the content or the name of an image: name one, as {names} behind a colon"
             ))
         }
     }
 }
 
 /// Returns the reason why there is no member of this name, with the names of some.
-pub(super) fn unknown<'a>(name: &[u8], mut files: impl Iterator<Item = &'a [u8]>) -> String {
-    let known: Vec<_> = files.by_ref().take(MAX_NAMES).map(excerpt).collect();
-    let more = if files.next().is_some() { ", ..." } else { "" };
-    let known = known.join(", ");
-    format!("has no file with the name \"{}\": it has {known}{more}", excerpt(name))
+pub(super) fn unknown<'a>(name: &[u8], files: impl Iterator<Item = &'a [u8]>) -> String {
+    format!("has no file with the name \"{}\": it has {}", excerpt(name), first(files))
 }
 
 /// Ends of the names of raw disks.
 const RAW: [&[u8]; 8] =
     [b".img", b".raw", b".iso", b".wic", b".sdcard", b".dd", b".sdimg", b".hddimg"];
-
-/// Maximum number of members of an archive that an error names.
-/// Limit in members.
-const MAX_NAMES: usize = 5;

@@ -98,21 +98,15 @@ impl Entries {
         Ok(())
     }
 
-    /// Fails if another member is in a folder that is a file. What lies in a folder follows it in the order of keys.
+    /// Fails if another member is in a folder that is a file.
     pub fn check_folders(&self, file: &HostFile) -> Result<()> {
-        let following = self.by_key.iter().skip(1);
-        for ((outer_key, outer), (inner_key, inner)) in self.by_key.iter().zip(following) {
-            let (outer, inner) = (&self.all[*outer], &self.all[*inner]);
-            let rest = inner_key.strip_prefix(&**outer_key);
-            if outer.node != Node::Folder && rest.is_some_and(|rest| rest.starts_with(SEPARATOR)) {
-                let (name, inner_name) = (excerpt(&outer.name), excerpt(&inner.name));
-                let what = outer.node.describe(&name);
-                let reason =
-                    format!("has the {what}, and \"{inner_name}\" in a folder of this name");
-                return Err(file.corrupt(reason).at(outer.header().max(inner.header())));
-            }
-        }
-        Ok(())
+        let is_folder = |index: usize| self.all[index].node == Node::Folder;
+        let Some((outer, inner)) = beneath_file(&self.by_key, is_folder) else { return Ok(()) };
+        let (outer, inner) = (&self.all[outer], &self.all[inner]);
+        let what = outer.node.describe(&excerpt(&outer.name));
+        let inner_name = excerpt(&inner.name);
+        let reason = format!("has the {what}, and \"{inner_name}\" in a folder of this name");
+        Err(file.corrupt(reason).at(outer.header().max(inner.header())))
     }
 }
 
@@ -131,6 +125,22 @@ pub(super) fn refusal(name: &[u8], is_folder: bool) -> Option<&'static str> {
     }
 }
 
+/// Returns a member that is no folder, and another one in a folder of its name. `by_key` has the index of each by its [`key`].
+pub(super) fn beneath_file(
+    by_key: &BTreeMap<Vec<u8>, usize>,
+    is_folder: impl Fn(usize) -> bool,
+) -> Option<(usize, usize)> {
+    // What is in a folder follows it in the order of keys.
+    let mut pairs = by_key.iter().zip(by_key.iter().skip(1));
+    let is_beneath = |outer: &[u8], inner: &[u8]| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with(SEPARATOR))
+    };
+    let found = pairs.find(|((outer_key, outer), (inner_key, _))| {
+        !is_folder(**outer) && is_beneath(outer_key, inner_key)
+    });
+    found.map(|((_, outer), (_, inner))| (*outer, *inner))
+}
+
 /// Returns a name without components that lead nowhere. Joined by [`SEPARATOR`], names are in the order of folders.
 pub(super) fn key(name: &[u8]) -> Vec<u8> {
     let components = name.split(|byte| *byte == b'/');
@@ -139,4 +149,4 @@ pub(super) fn key(name: &[u8]) -> Vec<u8> {
 }
 
 /// Sorts before every other byte, and is in no name of a member.
-pub(super) const SEPARATOR: &[u8] = b"\0";
+const SEPARATOR: &[u8] = b"\0";

@@ -97,13 +97,14 @@ pub(super) struct Kind {
     pub extensions: &'static [&'static [u8]],
     /// Returns whether a path stands for the disks in it although it has no such name.
     pub is_at: fn(&Path) -> bool,
-    /// Opens the container at a path. Returns `None` if what is there is no container of this kind.
-    pub open: fn(&OpenOptions, &Path) -> Opened,
+    /// Returns whether the file at a path may be such a container by its first bytes.
+    pub begins: fn(&Path, &[u8]) -> bool,
+    /// Opens the container in a folder, if there can be one. Returns `None` if there is none.
+    pub open_folder: Option<fn(&OpenOptions, &Path) -> Opened>,
     /// The ends of the names of such containers on servers.
     #[cfg_attr(not(feature = "http"), allow(dead_code))]
     pub archives: &'static [&'static [u8]],
-    /// Opens the container in a storage of this name, as `open` does.
-    #[cfg_attr(not(feature = "http"), allow(dead_code))]
+    /// Opens the container in a storage of this name. Returns `None` if what it holds is no container of this kind.
     pub open_storage: fn(&OpenOptions, Arc<dyn Storage>, &Path) -> Opened,
     /// Returns the files with the bytes of the disks, if such a container can be a folder.
     pub files: Option<fn(&Path) -> Paths>,
@@ -115,6 +116,19 @@ pub(super) type Opened = Result<Option<Box<dyn Container>>>;
 pub(super) type Paths = Box<dyn Iterator<Item = PathBuf>>;
 
 impl Kind {
+    /// Opens the container at a path. Returns `None` if what is there is no container of this kind.
+    pub fn open(&self, options: &OpenOptions, path: &Path) -> Opened {
+        if let Some(open_folder) = self.open_folder
+            && let Some(container) = open_folder(options, path)?
+        {
+            return Ok(Some(container));
+        }
+        match open_file(options, path, |head| (self.begins)(path, head))? {
+            Some(storage) => (self.open_storage)(options, storage, path),
+            None => Ok(None),
+        }
+    }
+
     /// Returns whether the name alone says that a path is of this kind.
     pub fn has_name(&self, path: &Path) -> bool {
         let name = path.as_os_str().as_bytes();
@@ -129,10 +143,10 @@ impl Kind {
 }
 
 /// Opens the file at `path` as the storage of a container if it begins in a way that `begins` accepts.
-pub(super) fn open_file(
+fn open_file(
     options: &OpenOptions,
     path: &Path,
-    begins: fn(&[u8]) -> bool,
+    begins: impl Fn(&[u8]) -> bool,
 ) -> Result<Option<Arc<dyn Storage>>> {
     let Some(file) = file_at(path, begins)? else { return Ok(None) };
     let OpenOptions { cache, force_share, .. } = *options;
@@ -141,7 +155,7 @@ pub(super) fn open_file(
 }
 
 /// Opens the regular file at `path`, without a look at locks, if it begins in a way that `begins` accepts.
-pub(super) fn file_at(path: &Path, begins: fn(&[u8]) -> bool) -> Result<Option<File>> {
+pub(super) fn file_at(path: &Path, begins: impl Fn(&[u8]) -> bool) -> Result<Option<File>> {
     let found = find(path)?;
     if found.stamp.node_type != NodeType::Regular {
         return Ok(None);

@@ -20,6 +20,8 @@ pub(crate) mod name;
 mod oci;
 mod ova;
 #[cfg(feature = "compressed")]
+mod runs;
+#[cfg(feature = "compressed")]
 mod tarball;
 #[cfg(feature = "compressed")]
 mod vma;
@@ -28,9 +30,9 @@ mod xva;
 #[cfg(feature = "compressed")]
 mod zip;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::iter::{empty, once};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::slice;
 #[cfg(feature = "http")]
@@ -39,7 +41,7 @@ use std::sync::Arc;
 pub use self::kind::{Container, Manifest};
 use self::kind::{Kind, Opened, Paths};
 pub use self::name::member_name;
-use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::error::{Error, ErrorKind, Result};
 use crate::hint::Hint;
 use crate::image::Image;
 use crate::location::{Location, telling};
@@ -78,7 +80,7 @@ impl OpenOptions {
         if let Some(url) = Location::new(path.as_os_str()).url() {
             return open_at(self, url).map(|found| found.map(|(_, container)| container));
         }
-        kind_at(path).map_or(Ok(None), |kind| (kind.open)(self, path))
+        kind_at(path).map_or(Ok(None), |kind| kind.open(self, path))
     }
 }
 
@@ -92,7 +94,7 @@ pub(crate) fn open_disk(options: &OpenOptions, path: &Path) -> Result<Option<Ima
     }
     if options.format.is_none()
         && let Some(kind) = kind_at(path)
-        && let Some(container) = (kind.open)(options, path)?
+        && let Some(container) = kind.open(options, path)?
     {
         return open_only_disk(kind, &*container, options, path);
     }
@@ -147,7 +149,7 @@ fn open_at(
 /// Opens the container that the name of a disk begins with, whatever its own name is.
 fn open_named(options: &OpenOptions, path: &Path) -> Opened {
     let kinds = kind_at(path).map_or(KINDS, slice::from_ref);
-    kinds.iter().find_map(|kind| (kind.open)(options, path).transpose()).transpose()
+    kinds.iter().find_map(|kind| kind.open(options, path).transpose()).transpose()
 }
 
 /// Opens the disk of a container where one image is wanted. Fails if there are several. Returns `None` for a file without
@@ -174,11 +176,9 @@ fn open_only_disk(
             Err(if is_file { error.with_hint(Hint::Raw) } else { error })
         }
         disks => {
-            let shown = |disk: &Vec<u8>| excerpt(member_name(path, disk).as_os_str().as_bytes());
-            let names: Vec<_> = disks.iter().take(MAX_NAMES).map(shown).collect();
-            let more = if disks.len() > MAX_NAMES { ", ..." } else { "" };
-            let (count, names) = (disks.len(), names.join(", "));
-            Err(error(format!("with {count} disks: name one, as in {names}{more}")))
+            let names = disks.iter().map(|disk| member_name(path, disk).into_os_string());
+            let (count, names) = (disks.len(), name::first(names.map(OsString::into_vec)));
+            Err(error(format!("with {count} disks: name one, as in {names}")))
         }
     }
 }
@@ -256,10 +256,6 @@ fn kind_at(path: &Path) -> Option<&'static Kind> {
     }
     kind_named(path).or_else(|| KINDS.iter().find(|kind| (kind.is_at)(path)))
 }
-
-/// Maximum number of disks of a container that an error names.
-/// Limit in disks.
-const MAX_NAMES: usize = 5;
 
 #[cfg(all(test, feature = "compressed"))]
 mod tests {

@@ -38,8 +38,8 @@ use self::names::Named;
 use self::role::Role;
 use self::scan::Layers;
 use super::checked::{Checked, Stated};
-use super::kind::{Container, Kind, Manifest, Opened, Paths, open_file};
-use super::name::{has_extension, member_name};
+use super::kind::{Container, Kind, Manifest, Opened, Paths};
+use super::name::{first, has_extension, member_name};
 use crate::Format;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
@@ -54,7 +54,8 @@ pub(super) const KIND: Kind = Kind {
     noun: "an OCI image",
     extensions: &[],
     is_at,
-    open,
+    begins: |_, head| tar::is_tar(head),
+    open_folder: Some(open_folder),
     archives: &[TAR],
     open_storage,
     files: Some(blobs),
@@ -88,15 +89,12 @@ fn is_at(path: &Path) -> bool {
     is_layout(path) || is_tar() && is_archive_at(path)
 }
 
-fn open(options: &OpenOptions, path: &Path) -> Opened {
-    if is_layout(path) {
-        let files = Files::in_folder(path, options)?;
-        return Ok(Some(Box::new(Images::new(files, options))));
+fn open_folder(options: &OpenOptions, path: &Path) -> Opened {
+    if !is_layout(path) {
+        return Ok(None);
     }
-    match open_file(options, path, tar::is_tar)? {
-        Some(storage) => open_storage(options, storage, path),
-        None => Ok(None),
-    }
+    let files = Files::in_folder(path, options)?;
+    Ok(Some(Box::new(Images::new(files, options))))
 }
 
 fn open_storage(options: &OpenOptions, storage: Arc<dyn Storage>, path: &Path) -> Opened {
@@ -158,8 +156,7 @@ impl Container for Images {
         };
         let Some(disk) = disk else {
             if !is_file && !self.found()?.blobs.iter().any(|blob| blob.file == member) {
-                let known = self.listed()?.iter().take(MAX_NAMES).map(|disk| excerpt(&disk.name));
-                let known = known.collect::<Vec<_>>().join(", ");
+                let known = first(self.listed()?.iter().map(|disk| &disk.name));
                 let has =
                     if known.is_empty() { String::new() } else { format!(": it has {known}") };
                 let reason = format!("has no disk with the name \"{}\"{has}", excerpt(member));
@@ -411,10 +408,6 @@ impl Images {
 fn is_plain(name: &str) -> bool {
     !name.contains(['\n', '\r', '\\', '\0'])
 }
-
-/// Maximum number of disks that an error about a name lists.
-/// Limit in disks.
-const MAX_NAMES: usize = 5;
 
 /// Maximum number of disks of all images.
 /// Limit in disks.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use sha2::Digest as _;
 
 use super::files::{Files, is_archive};
-use super::{Container, Images, open};
+use super::{Container, Images, KIND};
 use crate::{Error, ErrorKind, Memory, OpenOptions, Result, Source, Storage};
 
 /// An archive of an image that is built blob by blob.
@@ -535,7 +535,7 @@ fn blobs_with_sha512() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
-    let images = open(&OpenOptions::new(), folder.path()).unwrap().expect("a layout");
+    let images = KIND.open(&OpenOptions::new(), folder.path()).unwrap().expect("a layout");
     let disks = images.disks().unwrap();
     assert_eq!(disks, [&digits.as_bytes()[..12]]);
     let image = images.open(&OpenOptions::new(), &disks[0]).unwrap();
@@ -558,7 +558,7 @@ fn links_in_a_folder() {
         std::fs::write(&outside, content).unwrap();
         std::os::unix::fs::symlink(&outside, &inside).unwrap();
     }
-    let images = open(&OpenOptions::new(), folder.path()).unwrap().expect("a layout");
+    let images = KIND.open(&OpenOptions::new(), folder.path()).unwrap().expect("a layout");
     assert!(images.disks().is_err());
 }
 

@@ -11,8 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::entries::{Entries, Rules};
-use super::kind::{Container, Kind, Manifest, Opened, open_file, whole};
+use super::kind::{Container, Kind, Manifest, Opened, whole};
 use super::name::{has_extension, member_name};
+use crate::archive_names;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
@@ -25,10 +26,11 @@ use crate::tar::{Entry, is_tar};
 
 pub(super) const KIND: Kind = Kind {
     noun: "an appliance",
-    extensions: &[EXTENSION],
+    extensions: archive_names::OVA,
     is_at: |_| false,
-    open,
-    archives: &[EXTENSION],
+    begins: |_, head| is_tar(head),
+    open_folder: None,
+    archives: archive_names::OVA,
     open_storage,
     files: None,
 };
@@ -43,13 +45,6 @@ struct Ova {
 }
 
 /// Opens the archive at a path. Fails if it has no descriptor, and the name of an appliance.
-fn open(options: &OpenOptions, path: &Path) -> Opened {
-    match open_file(options, path, is_tar)? {
-        Some(storage) => open_storage(options, storage, path),
-        None => Ok(None),
-    }
-}
-
 fn open_storage(_: &OpenOptions, storage: Arc<dyn Storage>, path: &Path) -> Opened {
     match Ova::new(storage, path)? {
         Some(ova) => Ok(Some(Box::new(ova))),
@@ -244,7 +239,6 @@ fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
 /// Files and folders. What is extracted after a link may go where it leads.
 const RULES: Rules = Rules { max_headers: MAX_HEADERS, special: false, sparse: false };
 
-const EXTENSION: &[u8] = b".ova";
 const DESCRIPTOR: &[u8] = b".ovf";
 const MANIFEST: &[u8] = b".mf";
 

@@ -15,15 +15,16 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use self::holes::WithHoles;
 use self::members::{RULES, is_disk};
 use self::names::{Form, is_named};
 use self::stream::{Compressed, Found};
 use super::choice;
 use super::entries::Entries;
-use super::kind::{Container, Kind, Manifest, Opened, file_at, open_file, whole};
+use super::kind::{Container, Kind, Manifest, Opened, file_at, whole};
 use super::name::member_name;
+use super::runs::Runs;
 use crate::Format;
+use crate::archive_names;
 use crate::compressed;
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
@@ -40,8 +41,9 @@ pub(super) const KIND: Kind = Kind {
     noun: "a tar archive",
     extensions: &[],
     is_at,
-    open,
-    archives: names::ARCHIVES,
+    begins: |_, head| begins(head),
+    open_folder: None,
+    archives: archive_names::TAR,
     open_storage,
     files: None,
 };
@@ -58,9 +60,7 @@ struct Streamed(Arc<Compressed>);
 
 /// Returns whether a path is that of an archive by its name and its content.
 fn is_at(path: &Path) -> bool {
-    is_named(path)
-        && file_at(path, begins).is_ok_and(|file| file.is_some())
-        && head_of(path).is_some_and(|head| Form::of(path, &head).is_some())
+    is_named(path) && head_of(path).is_some_and(|head| Form::of(path, &head).is_some())
 }
 
 fn begins(head: &[u8]) -> bool {
@@ -74,13 +74,6 @@ fn head_of(path: &Path) -> Option<Vec<u8>> {
     let mut head = vec![0; length as usize];
     file.read_exact_at(&mut head, 0).ok()?;
     Some(head)
-}
-
-fn open(options: &OpenOptions, path: &Path) -> Opened {
-    match open_file(options, path, begins)? {
-        Some(storage) => open_storage(options, storage, path),
-        None => Ok(None),
-    }
 }
 
 fn open_storage(options: &OpenOptions, stored: Arc<dyn Storage>, path: &Path) -> Opened {
@@ -193,7 +186,7 @@ fn open_member(
     content: Box<dyn Storage>,
 ) -> Result<Image> {
     let content = match &entry.sparse {
-        Some(map) => Box::new(WithHoles { stored: content.into(), map: map.clone() }),
+        Some(map) => Box::new(Runs { storage: content.into(), map: map.clone() }),
         None => content,
     };
     options.open_storage(content, &member_name(archive, member).to_string_lossy())

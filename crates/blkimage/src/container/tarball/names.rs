@@ -69,25 +69,3 @@ const SHORT: [(&[u8], Compression); 6] = [
     (b".tzst", Compression::Zstd),
     (b".tlz4", Compression::Lz4),
 ];
-
-/// The ends of all of these names.
-pub(super) const ARCHIVES: &[&[u8]] = &[
-    b".tar",
-    b".box",
-    b".tgz",
-    b".tbz",
-    b".tbz2",
-    b".txz",
-    b".tzst",
-    b".tlz4",
-    b".tar.gz",
-    b".tar.xz",
-    b".tar.zst",
-    b".tar.bz2",
-    b".tar.lz4",
-    b".ova.gz",
-    b".ova.xz",
-    b".ova.zst",
-    b".ova.bz2",
-    b".ova.lz4",
-];

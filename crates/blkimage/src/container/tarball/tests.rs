@@ -28,7 +28,7 @@ fn names_and_content_agree() {
 fn holes_are_zeros() {
     let parts = vec![(3..5, 0), (5..6, 2), (9..10, 3)];
     let map = Arc::new(Sparse { size: 12, parts });
-    let content = WithHoles { stored: Arc::new(Memory(b"abcd".to_vec())), map };
+    let content = Runs { storage: Arc::new(Memory(b"abcd".to_vec())), map };
     let mut bytes = [1; 12];
     content.read_exact_at(&mut bytes, 0).unwrap();
     assert_eq!(&bytes, b"\0\0\0abc\0\0\0d\0\0");

@@ -21,8 +21,10 @@ use self::ordered::InOrder;
 use self::plain::Disk;
 use super::choice;
 use super::forward::Stream;
-use super::kind::{Container, Kind, Manifest, Opened, open_file, whole};
-use super::name::member_name;
+use super::kind::{Container, Kind, Manifest, Opened, whole};
+use super::name::{has_extension, member_name};
+use super::runs::Runs;
+use crate::archive_names;
 use crate::compressed::{self, Bytes, Make, Ordered};
 use crate::compression::Compression;
 use crate::error::{ErrorKind, Result};
@@ -33,15 +35,14 @@ use crate::storage::{self, HostFile, Storage};
 
 pub(super) const KIND: Kind = Kind {
     noun: "a VMA archive (Proxmox)",
-    extensions: EXTENSIONS,
+    extensions: archive_names::VMA,
     is_at: |_| false,
-    open,
-    archives: EXTENSIONS,
+    begins: |_, head| begins(head),
+    open_folder: None,
+    archives: archive_names::VMA,
     open_storage,
     files: None,
 };
-
-const EXTENSIONS: &[&[u8]] = &[b".vma", b".vma.zst", b".vma.gz"];
 
 /// An open archive.
 struct Vma {
@@ -51,17 +52,8 @@ struct Vma {
     header: Header,
 }
 
-fn open(options: &OpenOptions, path: &Path) -> Opened {
-    match open_file(options, path, begins)? {
-        Some(storage) => open_storage(options, storage, path),
-        None => Ok(None),
-    }
-}
-
 fn open_storage(options: &OpenOptions, storage: Arc<dyn Storage>, path: &Path) -> Opened {
-    let mut head = vec![0; storage.size().min(512) as usize];
-    let failed = |error| storage::read_error(path, error, None);
-    storage.read_exact_at(&mut head, 0).map_err(failed)?;
+    let head = whole(storage.clone(), path).read_head(512)?;
     if !begins(&head) {
         return Ok(None);
     }
@@ -69,13 +61,14 @@ fn open_storage(options: &OpenOptions, storage: Arc<dyn Storage>, path: &Path) -
     let is_named = KIND.has_name(&name);
     let compression = Compression::of_head(&head);
     // The content of other compressed files is not decoded to look for an archive.
-    if compression.is_some() && (!is_named || name.as_os_str().as_bytes().ends_with(b".vma")) {
+    if compression.is_some() && (!is_named || has_extension(name.as_os_str().as_bytes(), b".vma")) {
         return Ok(None);
     }
     if let Some(compression) = compression {
         compressed::check_archive(options, compression, path)?;
     }
-    let mut stream = stream(options, compression, &storage).map_err(failed)?;
+    let stream = stream(options, compression, &storage);
+    let mut stream = stream.map_err(|error| storage::read_error(path, error, None))?;
     let file = whole(storage.clone(), path);
     let header = read_header(&file, &mut stream)?;
     Ok(Some(Box::new(Vma { name: path.into(), storage, compression, header })))
@@ -126,7 +119,8 @@ impl Container for Vma {
         let content: Box<dyn Storage> = match self.compression {
             None => {
                 let file = whole(self.storage.clone(), &self.name);
-                Box::new(Disk::new(&file, self.storage.clone(), &self.header, device)?)
+                let map = Disk::new(&file, &self.header, device)?;
+                Box::new(Runs { storage: self.storage.clone(), map })
             }
             Some(compression) => self.in_order(&options, compression, device)?,
         };

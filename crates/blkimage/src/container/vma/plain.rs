@@ -1,17 +1,13 @@
 //! A disk in a file that can be read in any order, by the place of each cluster.
 
-use std::io;
-use std::sync::Arc;
-
 use super::extent::{EXTENT, MOST, clusters};
 use super::header::{BLOCK, CLUSTER, Device, Header};
+use crate::container::runs::Map;
 use crate::error::{ErrorKind, Result, excerpt};
-use crate::storage::{HostFile, ReadMethod, Storage};
-use crate::{Extent, ExtentKind};
+use crate::storage::HostFile;
 
-/// The content of a disk.
+/// Where the clusters of a disk are.
 pub(super) struct Disk {
-    storage: Arc<dyn Storage>,
     size: u64,
     /// Where each cluster begins, in units of 512 bytes, and the mask of its blocks in the low 16 bits.
     places: Vec<u64>,
@@ -19,12 +15,7 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Reads the headers of all extents. Fails if one is invalid, or if a cluster is there twice or not at all.
-    pub fn new(
-        file: &HostFile,
-        storage: Arc<dyn Storage>,
-        header: &Header,
-        device: &Device,
-    ) -> Result<Self> {
+    pub fn new(file: &HostFile, header: &Header, device: &Device) -> Result<Self> {
         let count = device.clusters();
         let shown = excerpt(&device.name);
         // An extent without a stored block has the most clusters.
@@ -64,7 +55,7 @@ impl Disk {
             }
         }
         match places.iter().position(|place| *place == 0) {
-            None => Ok(Self { storage, size: device.size, places }),
+            None => Ok(Self { size: device.size, places }),
             Some(number) => {
                 Err(file.corrupt(format!("lacks cluster {number} of the disk \"{shown}\"")))
             }
@@ -79,8 +70,13 @@ impl Disk {
         let before = u64::from((mask & (bit - 1)).count_ones());
         (mask & bit != 0).then_some(start + before * BLOCK)
     }
+}
 
-    /// Returns the bytes from `offset` on that are stored together, or zero, at most `limit`.
+impl Map for Disk {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
     fn run(&self, offset: u64, limit: u64) -> (u64, Option<u64>) {
         let limit = limit.min(self.size.saturating_sub(offset));
         let first = self.block(offset);
@@ -98,47 +94,6 @@ impl Disk {
             length += BLOCK;
         }
         (length.min(limit), first.map(|first| first + offset % BLOCK))
-    }
-}
-
-impl Storage for Disk {
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        if offset >= self.size || buf.is_empty() {
-            return Ok(0);
-        }
-        let (length, place) = self.run(offset, buf.len() as u64);
-        let buf = &mut buf[..length as usize];
-        match place {
-            Some(place) => self.storage.read_exact_at(buf, place)?,
-            None => buf.fill(0),
-        }
-        Ok(buf.len())
-    }
-
-    fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
-        let (length, place) = self.run(offset, limit);
-        let kind = if place.is_some() { ExtentKind::Data } else { ExtentKind::Zero };
-        Ok(Extent { offset, length, kind })
-    }
-
-    fn verify(&self) -> io::Result<()> {
-        self.storage.verify()
-    }
-
-    fn changed(&self) -> Option<String> {
-        self.storage.changed()
-    }
-
-    fn stored(&self) -> Option<u64> {
-        self.storage.stored()
-    }
-
-    fn read_method(&self) -> ReadMethod {
-        self.storage.read_method()
     }
 }
 

@@ -50,8 +50,9 @@ fn read(bytes: &[u8], max_held: u64) -> [Result<Vec<u8>, String>; 2] {
         Err(error) => return [(); 2].map(|()| Err(error.to_string())),
     };
     let device = &header.devices[0];
-    let plain = Disk::new(&file, storage, &header, device).map_err(|error| error.to_string());
-    let plain = plain.and_then(|disk| {
+    let plain = Disk::new(&file, &header, device).map_err(|error| error.to_string());
+    let plain = plain.and_then(|map| {
+        let disk = Runs { storage, map };
         let mut content = vec![0; disk.size() as usize];
         disk.read_exact_at(&mut content, 0).map(|()| content).map_err(|error| error.to_string())
     });

@@ -19,9 +19,10 @@ use self::ordered::InOrder;
 use self::plain::Content;
 use super::choice;
 use super::forward::Forward;
-use super::kind::{Container, Kind, Manifest, Opened, open_file, whole};
+use super::kind::{Container, Kind, Manifest, Opened, whole};
 use super::name::member_name;
 use crate::Format;
+use crate::archive_names;
 use crate::compressed::{self, Make, Ordered};
 use crate::compression::Compression;
 use crate::error::{ErrorKind, Result};
@@ -33,15 +34,14 @@ use crate::tar::{Entry, Reader, is_tar};
 
 pub(super) const KIND: Kind = Kind {
     noun: "an XVA archive (XenServer)",
-    extensions: EXTENSIONS,
+    extensions: archive_names::XVA,
     is_at: |_| false,
-    open,
-    archives: EXTENSIONS,
+    begins: |_, head| begins(head),
+    open_folder: None,
+    archives: archive_names::XVA,
     open_storage,
     files: None,
 };
-
-const EXTENSIONS: &[&[u8]] = &[b".xva", b".xva.gz", b".xva.zst", b".xva.xz", b".xva.bz2"];
 
 /// An open archive.
 struct Xva {
@@ -49,13 +49,6 @@ struct Xva {
     storage: Arc<dyn Storage>,
     compression: Option<Compression>,
     disks: Vec<Disk>,
-}
-
-fn open(options: &OpenOptions, path: &Path) -> Opened {
-    match open_file(options, path, begins)? {
-        Some(storage) => open_storage(options, storage, path),
-        None => Ok(None),
-    }
 }
 
 fn open_storage(options: &OpenOptions, storage: Arc<dyn Storage>, path: &Path) -> Opened {

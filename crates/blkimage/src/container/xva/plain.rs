@@ -7,7 +7,7 @@ use super::blocks::{BLOCK, Blocks, State, SumKind};
 use super::machine::Disk;
 use crate::error::{ErrorKind, Result};
 use crate::storage::{DigestMismatch, HostFile, ReadMethod, Storage};
-use crate::{Extent, ExtentKind};
+use crate::{Extent, ExtentKind, tar};
 
 /// The content of a disk.
 pub(super) struct Content {
@@ -50,8 +50,7 @@ impl Content {
         let place = place & !1;
         self.storage.read_exact_at(buf, place)?;
         let mut text = vec![0; kind.length() as usize];
-        let sum = place + (buf.len() as u64).next_multiple_of(512) + 512;
-        self.storage.read_exact_at(&mut text, sum)?;
+        self.storage.read_exact_at(&mut text, place + sum_of(buf.len() as u64))?;
         match kind.is_of(buf, &text) {
             true => Ok(()),
             false => Err(mismatch(&self.disk, index * BLOCK)),
@@ -62,6 +61,11 @@ impl Content {
     fn length(&self, index: u64) -> u64 {
         BLOCK.min(self.disk.size - index * BLOCK)
     }
+}
+
+/// Returns the distance from the start of a block of this length to its checksum, in the member behind it.
+fn sum_of(length: u64) -> u64 {
+    length.next_multiple_of(tar::BLOCK) + tar::BLOCK
 }
 
 /// Returns the error of a block at an offset of a disk.
@@ -115,6 +119,24 @@ impl Storage for Content {
         self.storage.changed()
     }
 
+    fn queue_depth(&self) -> usize {
+        self.storage.queue_depth()
+    }
+
+    fn will_need(&self, offset: u64, length: u64) {
+        let end = offset.saturating_add(length).min(self.disk.size);
+        for index in offset / BLOCK..end.div_ceil(BLOCK) {
+            let place = self.places[index as usize] & !1;
+            if place != 0 {
+                self.storage.will_need(place, sum_of(self.length(index)) + TEXT);
+            }
+        }
+    }
+
+    fn read_ahead(&self) -> u64 {
+        self.storage.read_ahead()
+    }
+
     /// Each block is compared as a whole.
     fn granularity(&self) -> u64 {
         BLOCK
@@ -128,6 +150,9 @@ impl Storage for Content {
         self.storage.read_method()
     }
 }
+
+/// Bytes of the longest checksum.
+const TEXT: u64 = 40;
 
 /// Maximum number of blocks of a disk in an XVA archive: 16 TiB. Each takes 8 bytes of memory.
 /// Limit in blocks.

@@ -21,9 +21,10 @@ use self::content::{Crc32, Inflated};
 use self::directory::{Member, Method};
 use super::checked::{Checked, Stated};
 use super::choice;
-use super::entries::{SEPARATOR, key, refusal};
-use super::kind::{Container, Kind, Manifest, Opened, open_file, whole};
+use super::entries::{beneath_file, key, refusal};
+use super::kind::{Container, Kind, Manifest, Opened, whole};
 use super::name::member_name;
+use crate::archive_names;
 use crate::compressed::{self, Make, Ordered};
 use crate::error::{ErrorKind, Result, excerpt};
 use crate::image::Image;
@@ -34,10 +35,12 @@ use crate::storage::{HostFile, Storage};
 
 pub(super) const KIND: Kind = Kind {
     noun: "a zip archive",
-    extensions: &[b".zip"],
+    extensions: archive_names::ZIP,
     is_at: |_| false,
-    open,
-    archives: &[b".zip"],
+    // Under the name of one, the last one of several volumes and one behind a program are recognised by their end.
+    begins: |path, head| KIND.has_name(path) || is_zip(head),
+    open_folder: None,
+    archives: archive_names::ZIP,
     open_storage,
     files: None,
 };
@@ -49,15 +52,6 @@ struct Zip {
     members: Vec<Member>,
     /// Indices by [`key`], those of files only.
     files: BTreeMap<Vec<u8>, usize>,
-}
-
-fn open(options: &OpenOptions, path: &Path) -> Opened {
-    // Under the name of one, the last one of several volumes and one behind a program are recognised by their end.
-    let begins = if KIND.has_name(path) { |_: &[u8]| true } else { is_zip };
-    match open_file(options, path, begins)? {
-        Some(storage) => open_storage(options, storage, path),
-        None => Ok(None),
-    }
 }
 
 fn open_storage(_: &OpenOptions, storage: Arc<dyn Storage>, path: &Path) -> Opened {
@@ -131,17 +125,12 @@ impl Zip {
                 return Err(file.corrupt(reason).at(member.header));
             }
         }
-        let following = all.iter().skip(1);
-        for ((outer_key, outer), (inner_key, inner)) in all.iter().zip(following) {
-            let (outer, inner) = (&members[*outer], &members[*inner]);
-            let rest = inner_key.strip_prefix(&**outer_key);
-            if !outer.is_folder && rest.is_some_and(|rest| rest.starts_with(SEPARATOR)) {
-                let (name, inner_name) = (excerpt(&outer.name), excerpt(&inner.name));
-                let reason = format!(
-                    "has the file \"{name}\", and \"{inner_name}\" in a folder of this name"
-                );
-                return Err(file.corrupt(reason).at(inner.header));
-            }
+        if let Some((outer, inner)) = beneath_file(&all, |index| members[index].is_folder) {
+            let (outer, inner) = (&members[outer], &members[inner]);
+            let (name, inner_name) = (excerpt(&outer.name), excerpt(&inner.name));
+            let reason =
+                format!("has the file \"{name}\", and \"{inner_name}\" in a folder of this name");
+            return Err(file.corrupt(reason).at(inner.header));
         }
         all.retain(|_, index| !members[*index].is_folder);
         Ok(Self { file, storage, members, files: all })

@@ -88,6 +88,14 @@ def field(content, name):
     return TEXT + found.start(1), len(found[1])
 
 
+def first_that_differs(content, other, count=20):
+    """The number of the first fragment, from 0, of which two images state other sums, if there is one."""
+    texts = [image[slice(*_range(field(image, "FRAGMENT SUMS")))] for image in (content, other)]
+    digits = 60 // count
+    differ = (n for n in range(count) if len({it[n * digits : (n + 1) * digits] for it in texts}) > 1)
+    return next(differ, None)
+
+
 def fragments(content, count=20):
     """The ranges of bytes between the places of which an image has sums, and the range behind the last one."""
     skipped = int(content[slice(*_range(field(content, "SKIPSECTORS")))])

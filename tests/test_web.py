@@ -229,9 +229,6 @@ def test_random_images(blksum, web, root, fmt, number):
             name = f"overlay{at}.{fmt}"
             GENERATORS[fmt](rng, root / name, (names[at], fmt))
             names.append(name)
-    for path in root.iterdir():
-        # The ETag of Apache is weak in the second of a change, and strong later: a run over that moment sees a change.
-        os.utime(path, (1, 1))
     args = ("-f", fmt, *(("--backing-format=" + fmt,) if fmt in ("qcow", "qed") else ()))
     expected = [value for value, _ in guest_view.ours(blksum, names, *args)]
     assert None not in expected

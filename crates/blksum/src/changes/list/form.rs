@@ -16,6 +16,9 @@ pub enum Form {
     /// `ebs`: JSON of `aws ebs list-changed-blocks` and `list-snapshot-blocks`, all pages one after another. The last one
     /// has no `NextToken`. States the size of the disk.
     Ebs,
+    /// `vmware`: pages of `QueryChangedDiskAreas` of vSphere, one after another: JSON of govmomi or pyVmomi, or what
+    /// pyVmomi prints. They cover the disk, and so state its size.
+    Vmware,
     /// `thin-delta`: XML of `thin_delta`, with `--verbose` or without. `different`, `left_only` and `right_only` are
     /// changes.
     ThinDelta,
@@ -32,6 +35,7 @@ names!(Form, "form of a list", {
     Nbdinfo = "nbdinfo",
     Rbd = "rbd",
     Ebs = "ebs",
+    Vmware = "vmware",
     ThinDelta = "thin-delta",
     Json = "json",
     Csv = "csv",
@@ -40,6 +44,9 @@ names!(Form, "form of a list", {
 
 impl Form {
     pub(super) const fn is_json(self) -> bool {
-        matches!(self, Self::Csi | Self::Nbdinfo | Self::Rbd | Self::Ebs | Self::Json)
+        matches!(
+            self,
+            Self::Csi | Self::Nbdinfo | Self::Rbd | Self::Ebs | Self::Vmware | Self::Json
+        )
     }
 }

@@ -6,6 +6,9 @@ use serde_json::Value;
 pub fn extents(text: &[u8], form: &str) -> Vec<(u64, u64)> {
     match form {
         "thin-delta" => of_thin_delta(std::str::from_utf8(text).unwrap()),
+        "vmware" if text.trim_ascii_start().starts_with(b"(") => {
+            of_pyvmomi(std::str::from_utf8(text).unwrap())
+        }
         "lines" | "csv" => of_columns(std::str::from_utf8(text).unwrap()),
         _ => {
             let values = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
@@ -59,6 +62,15 @@ fn of_json(value: &Value, form: &str) -> Vec<(u64, u64)> {
             let blocks = [elements(["Blocks", ""]), elements(["ChangedBlocks", ""])].concat();
             blocks.iter().map(|block| (number(&block["BlockIndex"]) * size, size)).collect()
         }
+        "vmware" => {
+            let extent = |area: &Value| {
+                (
+                    number(&field(area, ["start", "Start"])),
+                    number(&field(area, ["length", "Length"])),
+                )
+            };
+            elements(["changedArea", "ChangedArea"]).iter().map(extent).collect()
+        }
         "nbdinfo" if value["type"] == 0 => Vec::new(),
         _ => vec![(number(&value["offset"]), number(&value["length"]))],
     }
@@ -71,6 +83,15 @@ fn of_columns(text: &str) -> Vec<(u64, u64)> {
         words.filter(|word| !word.is_empty()).map(|word| word.parse().unwrap()).collect()
     };
     lines.map(|line| numbers(line).try_into().map(|[a, b]: [u64; 2]| (a, b)).unwrap()).collect()
+}
+
+fn of_pyvmomi(text: &str) -> Vec<(u64, u64)> {
+    let number = |text: &str, name: &str| -> u64 {
+        let (_, rest) = text.split_once(name).unwrap();
+        rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+    };
+    let areas = text.split("DiskChangeExtent) {").skip(1);
+    areas.map(|area| (number(area, "start = "), number(area, "length = "))).collect()
 }
 
 fn of_thin_delta(text: &str) -> Vec<(u64, u64)> {

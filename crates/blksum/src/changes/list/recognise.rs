@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::columns::is_header;
-use super::{Form, ListError};
+use super::{Form, ListError, vmware};
 
 /// Returns the form of a text with this head, which is to be `given`.
 pub(super) fn form(head: &[u8], given: Option<Form>) -> Result<Form, ListError> {
@@ -16,6 +16,7 @@ pub(super) fn form(head: &[u8], given: Option<Form>) -> Result<Form, ListError> 
     let found = match head.first() {
         None => None,
         Some(b'[' | b'{') => Some(of_json(head)),
+        Some(b'(') if head.starts_with(vmware::HEAD.as_bytes()) => Some(Form::Vmware),
         Some(b'<') => Some(Form::ThinDelta),
         Some(_) => of_columns(head),
     };
@@ -43,6 +44,7 @@ fn of_json(head: &[u8]) -> Form {
         | "volumeCapacityBytes"
         | "blockMetadata" => Some(Form::Csi),
         "ChangedBlocks" | "Blocks" | "VolumeSize" | "BlockSize" | "NextToken" => Some(Form::Ebs),
+        "startOffset" | "StartOffset" | "changedArea" | "ChangedArea" => Some(Form::Vmware),
         "exists" => Some(Form::Rbd),
         "type" | "description" => Some(Form::Nbdinfo),
         _ => None,

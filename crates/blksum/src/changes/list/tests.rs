@@ -109,6 +109,88 @@ fn csi_refused() {
     );
 }
 
+/// A page as pyVmomi 9.1 prints it.
+const PYVMOMI: &str = "(vim.VirtualMachine.DiskChangeInfo) {
+   dynamicType = <unset>,
+   dynamicProperty = (vmodl.DynamicProperty) [],
+   startOffset = 0,
+   length = 1073741824,
+   changedArea = (vim.VirtualMachine.DiskChangeInfo.DiskChangeExtent) [
+      (vim.VirtualMachine.DiskChangeInfo.DiskChangeExtent) {
+         dynamicType = <unset>,
+         dynamicProperty = (vmodl.DynamicProperty) [],
+         start = 0,
+         length = 65536
+      },
+      (vim.VirtualMachine.DiskChangeInfo.DiskChangeExtent) {
+         dynamicType = <unset>,
+         dynamicProperty = (vmodl.DynamicProperty) [],
+         start = 131072,
+         length = 65536
+      }
+   ]
+}
+";
+
+#[test]
+fn vmware() {
+    let extents = [(0, 65536), (131_072, 65536)];
+    let govmomi = r#"{"StartOffset":0,"Length":1073741824,"ChangedArea":[{"Start":0,"Length":65536},{"Start":131072,"Length":65536}]}"#;
+    assert_list(govmomi, Form::Vmware, Some(1 << 30), &extents);
+    let python = r#"{"dynamicType": null, "dynamicProperty": [], "startOffset": 0, "length": 1073741824, "changedArea": [{"dynamicType": null, "dynamicProperty": [], "start": 0, "length": 65536, "_vimtype": "vim.VirtualMachine.DiskChangeInfo.DiskChangeExtent"}, {"dynamicType": null, "dynamicProperty": [], "start": 131072, "length": 65536, "_vimtype": "vim.VirtualMachine.DiskChangeInfo.DiskChangeExtent"}], "_vimtype": "vim.VirtualMachine.DiskChangeInfo"}"#;
+    assert_list(python, Form::Vmware, Some(1 << 30), &extents);
+    assert_list(PYVMOMI, Form::Vmware, Some(1 << 30), &extents);
+    let unchanged = "(vim.VirtualMachine.DiskChangeInfo) {
+   dynamicType = <unset>,
+   dynamicProperty = (vmodl.DynamicProperty) [],
+   startOffset = 1073741824,
+   length = 512,
+   changedArea = (vim.VirtualMachine.DiskChangeInfo.DiskChangeExtent) []
+}";
+    let both = format!("{PYVMOMI}\n{unchanged}");
+    assert_list(&both, Form::Vmware, Some((1 << 30) + 512), &extents);
+    let pages = r#"[{"startOffset":0,"length":10,"changedArea":null},{"startOffset":10,"length":5,"changedArea":[{"start":12,"length":3}]}]"#;
+    assert_list(pages, Form::Vmware, Some(15), &[(12, 3)]);
+}
+
+#[test]
+fn vmware_refused() {
+    let page = |start: u64, area: &str| {
+        format!(r#"{{"startOffset":{start},"length":10,"changedArea":[{area}]}}"#)
+    };
+    let area = r#"{"start":5,"length":5}"#;
+    for (text, message) in [
+        (page(10, ""), "the page from 10 on does not follow the end of the last, 0"),
+        (page(0, area) + &page(20, ""), "the page from 20 on does not follow the end of"),
+        (page(0, area) + &page(0, area), "the page from 0 on does not follow the end of"),
+        (page(0, area) + &page(10, area), "the area of 5 to 10 is not within the page of 10 to 20"),
+        (page(0, r#"{"start":5,"length":6}"#), "the area of 5 to 11 is not within the page of 0"),
+        (page(0, r#"{"start":5,"length":0}"#), "the extent at 5 has no bytes"),
+        (page(0, r#"{"start":5}"#), "missing field `length`"),
+        (page(0, r#"{"start":5,"length":1,"x":1}"#), "unknown field `x`"),
+        (page(0, "").replace("10", "0"), "the extent at 0 has no bytes"),
+        (page(0, "").replace("]}", ""), "the list is cut"),
+        (r#"{"startOffset":0,"changedArea":[]}"#.into(), "missing field `length`"),
+        (r#"{"startOffset":0,"length":1,"length":1}"#.into(), "duplicate field"),
+        (r#"{"startOffset":0,"length":1,"dynamicProperty":[1]}"#.into(), "trailing characters"),
+    ] {
+        let refusal = refusal(&text, None);
+        assert!(refusal.contains(message), "{text}: {refusal}");
+    }
+    // A text that is cut, or lacks any line, but for the two that say nothing.
+    let lines: Vec<_> = PYVMOMI.lines().collect();
+    for left_out in 0..lines.len() {
+        let kept = |at: &usize| *at != left_out;
+        let text: Vec<_> = (0..lines.len()).filter(kept).map(|at| lines[at]).collect();
+        let read = List::parse(text.join("\n").as_bytes(), Some(Form::Vmware));
+        assert_eq!(read.is_ok(), lines[left_out].contains("dynamic"), "{left_out}: {read:?}");
+        let cut = lines[..left_out].join("\n");
+        assert!(List::parse(cut.as_bytes(), Some(Form::Vmware)).is_err(), "{left_out}");
+    }
+    assert!(refusal(&PYVMOMI.replace("65536\n", "65536,\n"), None).starts_with("line 11: "));
+    assert!(refusal(&PYVMOMI.replace("131072", "-1"), None).contains("'-1' is not a number"));
+}
+
 #[test]
 fn nbdinfo() {
     let text = r#"[
@@ -470,6 +552,11 @@ fn written(form: Form, extents: &[(u64, u64)], block: u64) -> String {
                 .collect();
             let blocks = numbers.join(",");
             format!(r#"{{"Blocks":[{blocks}],"BlockSize":{block},"VolumeSize":1}}"#)
+        }
+        Form::Vmware => {
+            let areas =
+                each(&|offset, length| format!(r#"{{"start":{offset},"length":{length}}}"#), ",");
+            format!(r#"{{"startOffset":0,"length":1000000,"changedArea":[{areas}]}}"#)
         }
         Form::ThinDelta => {
             let blocks = each(

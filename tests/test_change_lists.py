@@ -13,6 +13,8 @@ import re
 import shutil
 
 import pytest
+from pyVmomi import vim
+from pyVmomi.VmomiJSONEncoder import VmomiJSONEncoder
 
 import images
 import roots
@@ -181,6 +183,22 @@ def check_thin_delta(read, path, program, seed):
         command = [*program, "--snap1", "1", "--snap2", "2", *options, path / "pool"]
         text = images.run(*map(str, command))
         assert read(text, 80 * block_size, "thin-delta") == expected, text
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_vmware(read, seed):
+    """Pages of QueryChangedDiskAreas, as pyVmomi prints them and as its JSON."""
+    rng = random.Random(seed)
+    info = vim.VirtualMachine.DiskChangeInfo
+    pages, expected, end = [], [], 0
+    for _ in range(rng.randrange(1, 4)):
+        start, end = end, end + rng.randrange(1, 40) * 64 * KIB
+        areas = [(at, 64 * KIB) for at in range(start, end, 64 * KIB) if rng.random() < 0.3]
+        changed = [info.DiskChangeExtent(start=at, length=length) for at, length in areas]
+        pages.append(info(startOffset=start, length=end - start, changedArea=changed))
+        expected += areas
+    for text in "\n".join(map(str, pages)), json.dumps(pages, cls=VmomiJSONEncoder):
+        assert read(text, end, "vmware") == joined(expected), text
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -40,7 +40,7 @@ fn check(text: &[u8], list: &List) {
 }
 
 /// A list in each form.
-const LISTS: [&str; 10] = [
+const LISTS: [&str; 12] = [
     "",
     r#"[{"block_metadata_type":1,"volume_capacity_bytes":1048576,"block_metadata":[{"size_bytes":4096},{"byte_offset":8192,"size_bytes":4096}]}]"#,
     r#"{"blockMetadataType":"VARIABLE_LENGTH","volumeCapacityBytes":"1048576","blockMetadata":[{"byteOffset":"8192","sizeBytes":"4096"}]}"#,
@@ -66,4 +66,21 @@ const LISTS: [&str; 10] = [
     r#"[{"offset":0,"length":512},{"offset":1024,"length":512}]"#,
     "offset,length\n0,512\n1024,512\n",
     "0 512\n1024 512\n",
+    r#"{"startOffset":0,"length":65536,"changedArea":[{"start":512,"length":512}]}
+{"StartOffset":65536,"Length":4096,"ChangedArea":[{"Start":66048,"Length":1024}]}"#,
+    "(vim.VirtualMachine.DiskChangeInfo) {
+   dynamicType = <unset>,
+   dynamicProperty = (vmodl.DynamicProperty) [],
+   startOffset = 0,
+   length = 65536,
+   changedArea = (vim.VirtualMachine.DiskChangeInfo.DiskChangeExtent) [
+      (vim.VirtualMachine.DiskChangeInfo.DiskChangeExtent) {
+         dynamicType = <unset>,
+         dynamicProperty = (vmodl.DynamicProperty) [],
+         start = 512,
+         length = 512
+      }
+   ]
+}
+",
 ];

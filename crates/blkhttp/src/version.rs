@@ -105,8 +105,7 @@ impl Version {
     pub fn check(&self, other: &Self) -> Result<(), Fault> {
         let is_strong = self.strong_etag().is_some();
         // Apache calls the tag of a file weak that changed less than a second ago, and strong later.
-        let is_equal_weakly = self.etag.is_some() && opaque(&self.etag) == opaque(&other.etag);
-        if is_strong || !is_equal_weakly {
+        if is_strong || opaque(&self.etag) != opaque(&other.etag) {
             compare("ETag", &self.etag, &other.etag, is_strong)?;
         }
         if !is_strong {

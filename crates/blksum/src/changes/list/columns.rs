@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::ListError;
 use super::extents::Extents;
-use super::text::{MAX_TOKEN, Text, Token};
+use super::text::Text;
 
 /// The separator of the numbers of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,22 +22,18 @@ pub(super) fn read<R: Read>(
 ) -> Result<(), ListError> {
     let mut line = Vec::new();
     let mut may_be_header = separator == Separator::Comma;
-    for number in 1.. {
-        let found = text.read_token(b'\n', &mut line)?;
-        if let Token::TooLong = found {
-            let problem = format!("has more than {MAX_TOKEN} bytes");
-            return Err(ListError::at_line(number, &problem));
-        }
-        let is_blank = line.trim_ascii().is_empty();
-        match found {
-            Token::Cut if is_blank => break,
-            Token::Cut => {
+    loop {
+        let number = text.read_line(&mut line)?;
+        let is_cut = !line.ends_with(b"\n");
+        match line.trim_ascii().is_empty() {
+            true if is_cut => return Ok(()),
+            true => continue,
+            false if is_cut => {
                 let problem = "the list is cut: its last line has no line break";
                 return Err(ListError::at_line(number, problem));
             }
-            _ if is_blank => continue,
-            _ if may_be_header && is_header(&line) => {}
-            _ => {
+            false if may_be_header && is_header(&line) => {}
+            false => {
                 let added = columns(&line, separator)
                     .and_then(|(offset, length)| extents.add(offset, length));
                 added.map_err(|problem| ListError::at_line(number, &problem))?;
@@ -45,7 +41,6 @@ pub(super) fn read<R: Read>(
         }
         may_be_header = false;
     }
-    Ok(())
 }
 
 /// Returns whether a line is `offset,length`.

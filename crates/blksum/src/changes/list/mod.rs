@@ -76,10 +76,7 @@ impl List {
             Form::Rbd => json::read(&mut text, &mut records::Rbd(&mut extents))?,
             Form::Nbdinfo => records::read_nbdinfo(&mut text, &mut extents)?,
             Form::Json => json::read(&mut text, &mut records::Plain(&mut extents))?,
-            Form::Vmware if text.head().trim_ascii_start().starts_with(vmware::HEAD.as_bytes()) => {
-                vmware::read_text(&mut text, &mut extents)?;
-            }
-            Form::Vmware => vmware::read_json(&mut text, &mut extents)?,
+            Form::Vmware => vmware::read(&mut text, &mut extents)?,
             Form::ThinDelta => thin_delta::read(&mut text, &mut extents)?,
             Form::Csv => columns::read(&mut text, columns::Separator::Comma, &mut extents)?,
             Form::Lines => columns::read(&mut text, columns::Separator::Space, &mut extents)?,

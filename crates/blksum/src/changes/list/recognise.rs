@@ -16,8 +16,8 @@ pub(super) fn form(head: &[u8], given: Option<Form>) -> Result<Form, ListError> 
     let found = match head.first() {
         None => None,
         Some(b'[' | b'{') => Some(of_json(head)),
-        Some(b'(') if head.starts_with(vmware::HEAD.as_bytes()) => Some(Form::Vmware),
         Some(b'<') => Some(Form::ThinDelta),
+        Some(_) if vmware::is_text(head) => Some(Form::Vmware),
         Some(_) => of_columns(head),
     };
     match (given, found) {

@@ -43,27 +43,17 @@ impl<R: Read> Text<R> {
         self.breaks + 1
     }
 
-    /// Reads up to `end` into `token`. At the end of the text, `token` does not end with `end`.
-    pub fn read_token(&mut self, end: u8, token: &mut Vec<u8>) -> Result<Token, ListError> {
-        token.clear();
-        let read = self.by_ref().take(MAX_TOKEN as u64).read_until(end, token);
+    /// Reads a line into `line`, with the line break, which only the last one lacks. Returns its number, from 1.
+    pub fn read_line(&mut self, line: &mut Vec<u8>) -> Result<u64, ListError> {
+        let number = self.line();
+        line.clear();
+        let read = self.by_ref().take(MAX_TOKEN as u64).read_until(b'\n', line);
         read.map_err(ListError::of_io)?;
-        Ok(match token.last() {
-            Some(last) if *last == end => Token::Whole,
-            _ if token.len() == MAX_TOKEN => Token::TooLong,
-            _ => Token::Cut,
-        })
+        if line.len() == MAX_TOKEN && !line.ends_with(b"\n") {
+            return Err(ListError::at_line(number, &format!("has more than {MAX_TOKEN} bytes")));
+        }
+        Ok(number)
     }
-}
-
-/// The result of [`Text::read_token`].
-pub(super) enum Token {
-    /// The bytes up to the end, and the end.
-    Whole,
-    /// The last bytes of the text, or none.
-    Cut,
-    /// More than [`MAX_TOKEN`] bytes.
-    TooLong,
 }
 
 impl<R: Read> Read for Text<R> {

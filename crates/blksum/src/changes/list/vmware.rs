@@ -3,6 +3,7 @@
 //! A page covers a part of the disk and begins where the last one ended. The last one ends with the disk.
 
 use std::io::Read;
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny, MapAccess};
@@ -11,44 +12,54 @@ use super::ListError;
 use super::columns::number;
 use super::extents::{Extents, extent};
 use super::json::{self, TakeRecord};
-use super::text::{MAX_TOKEN, Text, Token};
+use super::text::Text;
 
 /// The first line of a page as text.
-pub(super) const HEAD: &str = "(vim.VirtualMachine.DiskChangeInfo) {";
+const HEAD: &[u8] = b"(vim.VirtualMachine.DiskChangeInfo) {";
 
-/// Reads all pages of JSON into `extents`.
-pub(super) fn read_json<R: Read>(
-    text: &mut Text<R>,
-    extents: &mut Extents,
-) -> Result<(), ListError> {
-    let mut pages = Pages { extents, end: 0 };
-    json::read(text, &mut pages)?;
-    pages.finish()
+/// Returns whether a text with this head is one of pyVmomi, and no JSON.
+pub(super) fn is_text(head: &[u8]) -> bool {
+    head.trim_ascii_start().starts_with(HEAD)
+}
+
+/// Reads all pages into `extents`.
+pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result<(), ListError> {
+    let mut pages = Pages { extents, page: 0..0 };
+    match is_text(text.head()) {
+        true => read_text(text, &mut pages)?,
+        false => json::read(text, &mut pages)?,
+    }
+    let size = pages.page.end;
+    extents.state_disk_size(size).map_err(|problem| ListError::of_list(&problem))
 }
 
 struct Pages<'a> {
     extents: &'a mut Extents,
-    /// End of the pages so far.
-    end: u64,
+    /// The part of the disk that the last page covers.
+    page: Range<u64>,
 }
 
 impl Pages<'_> {
     /// Begins a page. Fails if it does not follow the last one.
     fn begin(&mut self, start: u64, length: u64) -> Result<(), String> {
-        let end = self.end;
+        let end = self.page.end;
         if start != end {
-            return Err(format!(
-                "the page from {start} on does not follow the end of the last, {end}"
-            ));
+            let problem = "does not follow the end of the last";
+            return Err(format!("the page from {start} on {problem}, {end}"));
         }
-        self.end = extent(start, length)?.end;
+        self.page = extent(start, length)?;
         Ok(())
     }
 
-    /// States the size of the disk.
-    fn finish(self) -> Result<(), ListError> {
-        let stated = self.extents.state_disk_size(self.end);
-        stated.map_err(|problem| ListError::of_list(&problem))
+    /// Adds an area. Fails if it is not within the page.
+    fn add(&mut self, area: Range<u64>) -> Result<(), String> {
+        let Range { start, end } = self.page;
+        if area.start < start || area.end > end {
+            let (first, last) = (area.start, area.end);
+            let page = format!("the page of {start} to {end}");
+            return Err(format!("the area of {first} to {last} is not within {page}"));
+        }
+        self.extents.add(area.start, area.end - area.start)
     }
 }
 
@@ -92,21 +103,8 @@ impl TakeRecord for Pages<'_> {
         let start = start.ok_or_else(|| A::Error::missing_field("startOffset"))?;
         let length = length.ok_or_else(|| A::Error::missing_field("length"))?;
         self.begin(start, length).map_err(A::Error::custom)?;
-        for area in areas.take() {
-            check_area(area.start, area.end, start, self.end).map_err(A::Error::custom)?;
-            self.extents.add(area.start, area.end - area.start).map_err(A::Error::custom)?;
-        }
-        Ok(())
+        areas.take().into_iter().try_for_each(|area| self.add(area)).map_err(A::Error::custom)
     }
-}
-
-/// Fails if an area is not within its page.
-fn check_area(start: u64, end: u64, page_start: u64, page_end: u64) -> Result<(), String> {
-    if start < page_start || end > page_end {
-        let page = format!("the page of {page_start} to {page_end}");
-        return Err(format!("the area of {start} to {end} is not within {page}"));
-    }
-    Ok(())
 }
 
 struct Areas<'a>(&'a mut Extents);
@@ -133,74 +131,54 @@ impl TakeRecord for Areas<'_> {
     }
 }
 
-/// Reads all pages of text into `extents`.
-pub(super) fn read_text<R: Read>(
-    text: &mut Text<R>,
-    extents: &mut Extents,
-) -> Result<(), ListError> {
-    let mut pages = Pages { extents, end: 0 };
-    let mut place = Place::Outside;
+fn read_text<R: Read>(text: &mut Text<R>, pages: &mut Pages<'_>) -> Result<(), ListError> {
+    let mut next = Next::Head;
     let mut line = Vec::new();
-    for count in 1.. {
-        match text.read_token(b'\n', &mut line)? {
-            Token::TooLong => {
-                let problem = format!("has more than {MAX_TOKEN} bytes");
-                return Err(ListError::at_line(count, &problem));
-            }
-            Token::Cut if line.is_empty() => break,
-            Token::Cut | Token::Whole => {}
-        }
+    loop {
+        let number = text.read_line(&mut line)?;
         let words = line.trim_ascii();
         if !words.is_empty() {
-            let next = place.next(words, &mut pages);
-            place = next.map_err(|problem| ListError::at_line(count, &problem))?;
+            let read = next.read(words, pages);
+            next = read.map_err(|problem| ListError::at_line(number, &problem))?;
+        }
+        if !line.ends_with(b"\n") {
+            break;
         }
     }
-    match place {
-        Place::Outside => pages.finish(),
+    match next {
+        Next::Head => Ok(()),
         _ => Err(ListError::of_list("the list is cut")),
     }
 }
 
-/// Where in a text the next line is. Fields come in the order in which pyVmomi prints them.
+/// What the next line of a text is. Fields come in the order in which pyVmomi prints them.
 #[derive(Clone, Copy)]
-enum Place {
-    Outside,
-    /// Before `startOffset`.
-    Page,
-    /// Before `length`.
-    PageLength {
-        start: u64,
-    },
-    /// Before `changedArea`.
-    PageAreas {
-        start: u64,
-    },
-    /// Before an area.
-    Areas {
-        start: u64,
-    },
-    /// Before the end of the areas.
+enum Next {
+    /// The first line of a page, or the end of the text.
+    Head,
+    /// `startOffset`.
+    Start,
+    /// `length` of a page from here on.
+    Length(u64),
+    /// `changedArea`.
+    Areas,
+    /// The first line of an area.
+    Area,
+    /// Its `start`.
+    AreaStart,
+    /// `length` of an area from here on.
+    AreaLength(u64),
+    /// The end of an area.
+    AreaEnd,
+    /// The end of all areas.
     AreasEnd,
-    /// Within an area: before `start`.
-    Area {
-        start: u64,
-    },
-    /// Before its `length`.
-    AreaLength {
-        start: u64,
-        area: u64,
-    },
-    /// Behind it.
-    AreaEnd {
-        start: u64,
-    },
-    /// Before the end of the page.
-    PageEnd,
+    /// The end of the page.
+    End,
 }
 
-impl Place {
-    fn next(self, line: &[u8], pages: &mut Pages<'_>) -> Result<Self, String> {
+impl Next {
+    /// Reads this line. Returns what follows.
+    fn read(self, line: &[u8], pages: &mut Pages<'_>) -> Result<Self, String> {
         const AREAS: &[u8] =
             b"changedArea = (vim.VirtualMachine.DiskChangeInfo.DiskChangeExtent) [";
         const AREA: &[u8] = b"(vim.VirtualMachine.DiskChangeInfo.DiskChangeExtent) {";
@@ -211,29 +189,27 @@ impl Place {
             let digits = digits.and_then(|digits| digits.strip_suffix(end.as_bytes()));
             digits.ok_or_else(|| format!("'{name} = NUMBER{end}' is expected")).and_then(number)
         };
-        match self {
-            Self::Page | Self::Area { .. } if is_dynamic => Ok(self),
-            Self::Outside if line == HEAD.as_bytes() => Ok(Self::Page),
-            Self::Page => Ok(Self::PageLength { start: value("startOffset", ",")? }),
-            Self::PageLength { start } => {
+        Ok(match self {
+            Self::Start | Self::AreaStart if is_dynamic => self,
+            Self::Head if line == HEAD => Self::Start,
+            Self::Start => Self::Length(value("startOffset", ",")?),
+            Self::Length(start) => {
                 pages.begin(start, value("length", ",")?)?;
-                Ok(Self::PageAreas { start })
+                Self::Areas
             }
-            Self::PageAreas { start } if line == AREAS => Ok(Self::Areas { start }),
-            Self::PageAreas { .. } if line.strip_suffix(b"]") == Some(AREAS) => Ok(Self::PageEnd),
-            Self::Areas { start } if line == AREA => Ok(Self::Area { start }),
-            Self::Area { start } => Ok(Self::AreaLength { start, area: value("start", ",")? }),
-            Self::AreaLength { start, area } => {
-                let found = extent(area, value("length", "")?)?;
-                check_area(found.start, found.end, start, pages.end)?;
-                pages.extents.add(found.start, found.end - found.start)?;
-                Ok(Self::AreaEnd { start })
+            Self::Areas if line == AREAS => Self::Area,
+            Self::Areas if line.strip_suffix(b"]") == Some(AREAS) => Self::End,
+            Self::Area if line == AREA => Self::AreaStart,
+            Self::AreaStart => Self::AreaLength(value("start", ",")?),
+            Self::AreaLength(start) => {
+                pages.add(extent(start, value("length", "")?)?)?;
+                Self::AreaEnd
             }
-            Self::AreaEnd { start } if line == b"}," => Ok(Self::Areas { start }),
-            Self::AreaEnd { .. } if line == b"}" => Ok(Self::AreasEnd),
-            Self::AreasEnd if line == b"]" => Ok(Self::PageEnd),
-            Self::PageEnd if line == b"}" => Ok(Self::Outside),
-            _ => Err(format!("'{}' is not expected here", line.escape_ascii())),
-        }
+            Self::AreaEnd if line == b"}," => Self::Area,
+            Self::AreaEnd if line == b"}" => Self::AreasEnd,
+            Self::AreasEnd if line == b"]" => Self::End,
+            Self::End if line == b"}" => Self::Head,
+            _ => return Err(format!("'{}' is not expected here", line.escape_ascii())),
+        })
     }
 }

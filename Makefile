@@ -62,15 +62,15 @@ setup: ## Install what the tests need
 	scripts/install-test-deps
 
 # The steps of a tier run one after another even with -j, because they share cargo's lock and the memory.
-QUICK = check-circles fmt clippy rust-test
-TEST = setup $(QUICK) pytest-quick python-quick capi-test-quick go-test-quick
+LINTS = check-circles fmt clippy
+TEST = setup rust-test pytest-quick python-quick capi-test-quick go-test-quick
 REST = setup packaging-deps check-rest rust-test-rest test-features build pytest-rest python-rest capi-test go-test
-ALL = $(TEST) $(filter-out setup,$(REST)) test-without-features test-soak test-qemu test-aarch64-short check-systems \
+ALL = setup $(LINTS) $(filter-out setup,$(TEST) $(REST)) test-without-features test-soak test-qemu test-aarch64-short check-systems \
 	test-systems test-portable capi-test-tsan deb-source-test rpm-source-test
 
 .PHONY: quick
 quick: ## Formatting, lints and quick tests of Rust: needs no root, and installs nothing
-	scripts/run-steps $(QUICK)
+	scripts/run-steps $(LINTS) rust-test
 
 .PHONY: test
 test: ## Install what the tests need, and run quick tests of every part, on a debug build

@@ -13,6 +13,7 @@ import tempfile
 
 import portable
 import pytest
+import slow
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reference"))
@@ -50,8 +51,10 @@ def pytest_configure(config):
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     portable.expect_weaker(config, items)
+    slow.mark(config, items)
 
 
 def pytest_runtest_setup(item):

@@ -34,11 +34,14 @@ def pytest_configure(config):
         pytest.exit(reason, returncode=2)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     # In tests/.
     import portable
+    import slow
 
     portable.expect_weaker(config, items)
+    slow.mark(config, items)
 
 
 def run(*args, status=0, **kwargs):

@@ -293,6 +293,7 @@ fn checksums_and_blocks_come_from_one_pass() {
         of(Algorithm::Sha256, "streams:4", 4096),
         of(Algorithm::Crc32c, "flat", 65_536),
     ];
+    let expected = all.each_ref().map(|it| definition(it, &memory.content));
     for (threads, leaf) in [(1, leaves[0]), (3, leaves[0]), (3, leaves[1]), (1, leaves[2])] {
         let leaf = leaf.leaf(&blkhash::Digester::new(leaf.algorithm()));
         let tuning = tuning(threads, 1 << 18, 4);
@@ -303,8 +304,7 @@ fn checksums_and_blocks_come_from_one_pass() {
             let (some, progress) = (&all[..count], Progress::new());
             let pass = Pass::new(some).blocks(&leaf, &mut sink);
             let found = pass.run(&memory, &tuning, &progress).unwrap();
-            let expected = some.iter().map(|it| definition(it, &memory.content));
-            assert!(found.into_iter().eq(expected));
+            assert_eq!(found, expected[..count]);
             assert_eq!((&sink.digests, sink.zeros), (&alone.digests, alone.zeros));
         }
         let mut full = Blocks { most: Some(100), ..Blocks::default() };
@@ -401,14 +401,14 @@ fn planning_does_not_block_other_threads() {
 #[test]
 fn a_granularity_larger_than_the_buffer_or_no_power_of_two() {
     let memory = Memory::new(&[(9 << 20, 9, false), (5 << 20, 0, true), (3_000_001, 7, false)], 1);
-    for granularity in [8 << 20, 1 << 40, 1 << 63, 3 << 20, 100_000, u64::MAX, 0] {
-        let memory = Memory { granularity, ..memory.clone() };
-        for construction in ["streams:4", "flat", "concat", "linear"] {
-            for algorithm in [Algorithm::Sha256, Algorithm::Blake3] {
-                let parameters = parameters(algorithm, construction, 65_536);
+    for construction in ["streams:4", "flat", "concat", "linear"] {
+        for algorithm in [Algorithm::Sha256, Algorithm::Blake3] {
+            let parameters = parameters(algorithm, construction, 65_536);
+            let expected = definition(&parameters, &memory.content);
+            for granularity in [8 << 20, 1 << 40, 1 << 63, 3 << 20, 100_000, u64::MAX, 0] {
+                let memory = Memory { granularity, ..memory.clone() };
                 let tuning = tuning(2, 1 << 20, 4);
                 let digest = checksum(&memory, &parameters, &tuning, &Progress::new()).unwrap();
-                let expected = definition(&parameters, &memory.content);
                 assert_eq!(digest, expected, "{algorithm} {construction} {granularity}");
             }
         }
@@ -456,7 +456,7 @@ fn too_many_zeros_fail_at_once() {
 
 #[test]
 fn zeros_of_a_large_disk_are_hashed() {
-    for (construction, size) in [("streams:4", 1 << 40), ("flat", 1 << 40)] {
+    for (construction, size) in [("streams:4", 1 << 40), ("flat", 1 << 38)] {
         let parameters = parameters(Algorithm::Sha256, construction, 65_536);
         checksum(&Hole(size), &parameters, &Tuning::default(), &Progress::new()).unwrap();
     }
@@ -746,11 +746,12 @@ fn lent_content_has_the_same_checksum() {
     for (parameters, refused) in
         lending_parameters().flat_map(|it| [3 << 20, 512 << 10].map(|r| (it, r)))
     {
+        let expected = definition(&parameters, &content);
         for threads in [1, 3] {
             let source = Lending::new(&path, refused);
             let tuning = Tuning::default().with_threads(threads);
             let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
-            assert_eq!(result, definition(&parameters, &content), "{parameters:?}");
+            assert_eq!(result, expected, "{parameters:?}");
             lent += source.lent.into_inner();
         }
     }
@@ -766,11 +767,12 @@ fn content_lent_in_parts_has_the_same_checksum() {
     {
         let name = parameters.construction().to_string();
         let parameters = self::parameters(parameters.algorithm(), &name, block_size);
+        let expected = definition(&parameters, &content);
         for most in [1000, 4096, 64 << 10, 100_000, 700_001] {
             let source = Lending { most, ..Lending::new(&path, u64::MAX) };
             let tuning = Tuning::default().with_threads(2);
             let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
-            assert_eq!(result, definition(&parameters, &content), "{parameters:?} {most}");
+            assert_eq!(result, expected, "{parameters:?} {most}");
         }
     }
 }

@@ -122,9 +122,9 @@ fn compress(compression: Compression, parts: &[&[u8]]) -> Vec<u8> {
 #[cfg(feature = "compressed")]
 #[test]
 fn compressed_files() {
-    let content = content(12 << 20, 5);
+    let content = content(6 << 20, 5);
     for compression in [Compression::Gzip, Compression::Xz, Compression::Zstd] {
-        for length in [3 << 20, 12 << 20] {
+        for length in [2 << 20, 6 << 20] {
             let parts: Vec<_> = content.chunks(length).collect();
             let file = compress(compression, &parts);
             let options = OpenOptions::new().format(Format::Raw).compression(compression);

@@ -13,7 +13,7 @@ _blkcopy() {
         ["blkcopy --destination-map"]="<files>"
         ["blkcopy --bitmap"]="<other>"
         ["blkcopy --changes"]="<files>"
-        ["blkcopy --changes-format"]="csi nbdinfo rbd ebs vmware thin-delta json csv lines"
+        ["blkcopy --changes-format"]="csi nbdinfo rbd ebs vmware xenserver thin-delta json csv lines"
         ["blkcopy --delta-from"]="<files>"
         ["blkcopy --zeros"]="auto write punch keep-if-zero"
         ["blkcopy --reflink"]="auto never"

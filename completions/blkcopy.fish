@@ -5,7 +5,7 @@ complete -c blkcopy -l update -d 'Read the destination, and write only what diff
 complete -c blkcopy -l destination-map -r -F -d 'Believe that the destination has the content of this block map, and write only the blocks that differ from it'
 complete -c blkcopy -l bitmap -r -f -d 'Copy only what the bitmap NAME of a qcow2 image or of an NBD server says'
 complete -c blkcopy -l changes -r -F -d 'Copy only the extents of the list in FILE; - is standard input'
-complete -c blkcopy -l changes-format -r -f -a 'csi nbdinfo rbd ebs vmware thin-delta json csv lines' -d 'Form of the list: csi, nbdinfo, rbd, ebs, vmware, thin-delta, json, csv or lines'
+complete -c blkcopy -l changes-format -r -f -a 'csi nbdinfo rbd ebs vmware xenserver thin-delta json csv lines' -d 'Form of the list'
 complete -c blkcopy -l resume -d 'Go on with a copy that was interrupted, behind the last checkpoint in the map of --map'
 complete -c blkcopy -l delta-from -r -F -d 'Write only what differs from this block map to standard output, as a delta that --apply reads'
 complete -c blkcopy -l apply -d 'Apply a delta, which SOURCE is, to a destination that has the content of its map'

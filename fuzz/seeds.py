@@ -336,7 +336,7 @@ def all_seeds():
             for number, kind in enumerate(("byte", "head", "item"))
             for block in (0, 3, 9)
         ],
-        "change_list": [(f"list-{number}", u8(number) + items()) for number in range(12)] + [("changed", u8(1) + change)],
+        "change_list": [(f"list-{number}", u8(number) + items()) for number in range(13)] + [("changed", u8(1) + change)],
         "check_file": check_file().items(),
         "check": disks(10),
         "clusters": clusters(),

@@ -3,6 +3,7 @@
 Random cases have fixed seeds, which pytest shows with a failure.
 """
 
+import base64
 import csv
 import io
 import json
@@ -12,6 +13,7 @@ import random
 import re
 import shutil
 
+import numpy
 import pytest
 from pyVmomi import vim
 from pyVmomi.VmomiJSONEncoder import VmomiJSONEncoder
@@ -183,6 +185,25 @@ def check_thin_delta(read, path, program, seed):
         command = [*program, "--snap1", "1", "--snap2", "2", *options, path / "pool"]
         text = images.run(*map(str, command))
         assert read(text, 80 * block_size, "thin-delta") == expected, text
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_xenserver(attempt, seed):
+    """The bitmap of VDI.list_changed_blocks, as numpy packs it."""
+    rng = random.Random(seed)
+    count = rng.randrange(1, 3000)
+    size = count * 64 * KIB - rng.choice([0, 512])
+    bits = [rng.random() < 0.2 for _ in range(count)]
+    text = base64.b64encode(numpy.packbits(bits).tobytes()).decode() + rng.choice(["", "\n"])
+    done = attempt(text, size, "--changes-format", "xenserver")
+    assert done.returncode == 0, done
+    extents = [tuple(map(int, line.split())) for line in done.stdout.decode().splitlines()]
+    assert extents == joined((at * 64 * KIB, 64 * KIB) for at, bit in enumerate(bits) if bit)
+    # One of a smaller disk, and one without its form.
+    covered = -(-count // 8) * 8 * 64 * KIB
+    done = attempt(text, covered + 1, "--changes-format", "xenserver")
+    assert done.returncode == 3 and f"covers {covered} bytes of a disk, and the image has {covered + 1}" in done.stderr.decode()
+    assert attempt(text, size).returncode == 2
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -40,7 +40,7 @@ fn check(text: &[u8], list: &List) {
 }
 
 /// A list in each form.
-const LISTS: [&str; 12] = [
+const LISTS: [&str; 13] = [
     "",
     r#"[{"block_metadata_type":1,"volume_capacity_bytes":1048576,"block_metadata":[{"size_bytes":4096},{"byte_offset":8192,"size_bytes":4096}]}]"#,
     r#"{"blockMetadataType":"VARIABLE_LENGTH","volumeCapacityBytes":"1048576","blockMetadata":[{"byteOffset":"8192","sizeBytes":"4096"}]}"#,
@@ -83,4 +83,5 @@ const LISTS: [&str; 12] = [
    ]
 }
 ",
+    "gAEAAAD/",
 ];

@@ -68,10 +68,10 @@ pub struct Args {
     )]
     pub changes: Option<OsString>,
 
-    /// Form of the list: csi, nbdinfo, rbd, ebs, vmware, thin-delta, json, csv or lines [default: as recognised]
+    /// Form of the list [default: as recognised]
     #[arg(
         help_heading = COPY, long, value_name = "FORM", requires = "changes", hide_short_help = true,
-        value_parser = Named::<Form>::of(Form::names), hide_possible_values = true
+        value_parser = Named::<Form>::of(Form::names)
     )]
     pub changes_format: Option<Form>,
 

@@ -40,6 +40,10 @@ impl<'a> ChangeList<'a> {
             let reason = format!("is the list of a disk of {disk} bytes, and the image has {size}");
             return Err(Problem::new(reason).about(name).with_outcome(Outcome::Useless));
         }
+        if let Some(covered) = list.covered.filter(|covered| *covered < size) {
+            let reason = format!("covers {covered} bytes of a disk, and the image has {size}");
+            return Err(Problem::new(reason).about(name).with_outcome(Outcome::Useless));
+        }
         // A tracker may round its last extent up, but not begin one behind the end.
         match list.changes.extents().last() {
             Some(last) if last.start >= size => {

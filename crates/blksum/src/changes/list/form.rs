@@ -19,6 +19,9 @@ pub enum Form {
     /// `vmware`: pages of `QueryChangedDiskAreas` of vSphere, one after another: JSON of govmomi or pyVmomi, or what
     /// pyVmomi prints. They cover the disk, and so state its size.
     Vmware,
+    /// `xenserver`: the bitmap of `VDI.list_changed_blocks` of XenServer and XCP-ng, in base64. It has no mark by which it could
+    /// be recognised, so its form must be given.
+    Xenserver,
     /// `thin-delta`: XML of `thin_delta`, with `--verbose` or without. `different`, `left_only` and `right_only` are
     /// changes.
     ThinDelta,
@@ -36,6 +39,7 @@ names!(Form, "form of a list", {
     Rbd = "rbd",
     Ebs = "ebs",
     Vmware = "vmware",
+    Xenserver = "xenserver",
     ThinDelta = "thin-delta",
     Json = "json",
     Csv = "csv",

@@ -20,6 +20,7 @@ mod tests;
 mod text;
 mod thin_delta;
 mod vmware;
+mod xenserver;
 
 use std::io::Read;
 
@@ -38,6 +39,8 @@ pub struct List {
     pub changes: Changes,
     /// Size of the disk in bytes, if the list states it.
     pub disk_size: Option<u64>,
+    /// Number of bytes of the disk that the list covers, if it states that and not the size: a larger disk has another list.
+    pub covered: Option<u64>,
     /// The form of the text.
     pub form: Form,
 }
@@ -77,11 +80,13 @@ impl List {
             Form::Nbdinfo => records::read_nbdinfo(&mut text, &mut extents)?,
             Form::Json => json::read(&mut text, &mut records::Plain(&mut extents))?,
             Form::Vmware => vmware::read(&mut text, &mut extents)?,
+            Form::Xenserver => xenserver::read(&mut text, &mut extents)?,
             Form::ThinDelta => thin_delta::read(&mut text, &mut extents)?,
             Form::Csv => columns::read(&mut text, columns::Separator::Comma, &mut extents)?,
             Form::Lines => columns::read(&mut text, columns::Separator::Space, &mut extents)?,
         }
+        let covered = extents.covered();
         let (changes, disk_size) = extents.finish()?;
-        Ok(Self { changes, disk_size, form })
+        Ok(Self { changes, disk_size, covered, form })
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 pub fn extents(text: &[u8], form: &str) -> Vec<(u64, u64)> {
     match form {
         "thin-delta" => of_thin_delta(std::str::from_utf8(text).unwrap()),
+        "xenserver" => of_bitmap(text),
         "vmware" if text.trim_ascii_start().starts_with(b"(") => {
             of_pyvmomi(std::str::from_utf8(text).unwrap())
         }
@@ -92,6 +93,17 @@ fn of_pyvmomi(text: &str) -> Vec<(u64, u64)> {
     };
     let areas = text.split("DiskChangeExtent) {").skip(1);
     areas.map(|area| (number(area, "start = "), number(area, "length = "))).collect()
+}
+
+fn of_bitmap(text: &[u8]) -> Vec<(u64, u64)> {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let characters = text.iter().filter(|byte| !byte.is_ascii_whitespace() && **byte != b'=');
+    let bits = characters.flat_map(|byte| {
+        let value = ALPHABET.iter().position(|it| it == byte).unwrap();
+        (0..6).rev().map(move |bit| value >> bit & 1 == 1)
+    });
+    let set = bits.enumerate().filter(|(_, is_set)| *is_set);
+    set.map(|(number, _)| (number as u64 * 65536, 65536)).collect()
 }
 
 fn of_thin_delta(text: &str) -> Vec<(u64, u64)> {

@@ -10,6 +10,9 @@ use super::{Form, ListError, vmware};
 /// Returns the form of a text with this head, which is to be `given`.
 pub(super) fn form(head: &[u8], given: Option<Form>) -> Result<Form, ListError> {
     let head = head.trim_ascii_start();
+    if given == Some(Form::Xenserver) && !head.is_empty() {
+        return Ok(Form::Xenserver);
+    }
     if let Some((program, option)) = for_people(head) {
         return Err(ListError::ForPeople { program, option });
     }

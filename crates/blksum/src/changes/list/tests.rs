@@ -23,7 +23,8 @@ fn assert_list(text: &str, form: Form, disk_size: Option<u64>, extents: &[(u64, 
         assert_eq!((list.form, list.disk_size), (form, disk_size), "{text}");
         assert_eq!(list.changes.extents(), model::joined(extents), "{text}");
     }
-    for given in Form::ALL.iter().filter(|given| **given != form && form != Form::Json) {
+    let others = Form::ALL.iter().filter(|given| ![form, Form::Xenserver].contains(given));
+    for given in others.filter(|_| form != Form::Json) {
         let error = List::parse(text.as_bytes(), Some(*given)).expect_err(text);
         assert!(matches!(error, ListError::OtherForm { .. }), "{given}: {error}");
     }
@@ -189,6 +190,39 @@ fn vmware_refused() {
     }
     assert!(refusal(&PYVMOMI.replace("65536\n", "65536,\n"), None).starts_with("line 11: "));
     assert!(refusal(&PYVMOMI.replace("131072", "-1"), None).contains("'-1' is not a number"));
+}
+
+#[test]
+fn xenserver() {
+    let read = |text: &str| {
+        let list = List::parse(text.as_bytes(), Some(Form::Xenserver)).unwrap();
+        assert_eq!((list.form, list.disk_size), (Form::Xenserver, None));
+        (list.changes.extents().to_vec(), list.covered.unwrap())
+    };
+    let block = 64 << 10;
+    assert_eq!(read("gAE="), (vec![0..block, 15 * block..16 * block], 16 * block));
+    assert_eq!(read(" AAAA\nAAA= \n"), (vec![], 40 * block));
+    let long = "AAAA".repeat(100_000) + "/w==";
+    let start = 300_000 * 8 * block;
+    assert_eq!(read(&long), (vec![start..start + 8 * block], start + 8 * block));
+}
+
+#[test]
+fn xenserver_refused() {
+    for (text, message) in [
+        ("gA", "no base64: "),
+        ("gA=", "no base64: "),
+        ("gB==", "no base64: "),
+        ("gA==gA==", "the base64 goes on after its padding"),
+        ("g-A=", "no base64: "),
+        ("[{\"offset\":0,\"length\":1}]", "no base64: "),
+        (" \n", "the text is empty"),
+        (&("AAAA".repeat((1 << 14) - 1) + "gA==" + "AAAA"), "goes on after its padding"),
+    ] {
+        let refusal = refusal(text, Some(Form::Xenserver));
+        assert!(refusal.contains(message), "{refusal}");
+    }
+    assert_refused("gAE=", "not a list of changed extents in a known form");
 }
 
 #[test]
@@ -579,6 +613,7 @@ fn written(form: Form, extents: &[(u64, u64)], block: u64) -> String {
                 + &each(&|offset, length| format!("{offset},{length}\n"), "")
         }
         Form::Lines => each(&|offset, length| format!("{offset} {length}\n"), ""),
+        Form::Xenserver => unreachable!("its blocks have another size"),
     }
 }
 
@@ -590,8 +625,10 @@ prop_compose! {
     }
 }
 
+/// A form whose lists have extents of any size, and an end.
 fn form() -> impl Strategy<Value = Form> {
-    prop::sample::select(Form::ALL)
+    let forms = Form::ALL.iter().copied().filter(|form| *form != Form::Xenserver);
+    prop::sample::select(forms.collect::<Vec<_>>())
 }
 
 /// Checks that an accepted text has the extents that the model finds.
@@ -656,6 +693,19 @@ proptest! {
             }
         }
         check(&text, is_given.then_some(form));
+    }
+
+    #[test]
+    fn bitmaps(bytes in prop::collection::vec(any::<u8>(), 1..300)) {
+        let text = data_encoding::BASE64.encode(&bytes);
+        let list = List::parse(text.as_bytes(), Some(Form::Xenserver)).unwrap();
+        prop_assert_eq!(list.covered, Some(bytes.len() as u64 * 8 * 65536));
+        check(text.as_bytes(), Some(Form::Xenserver));
+    }
+
+    #[test]
+    fn any_characters_of_base64(text in "[A-Za-d/+=0-3 \n]{1,16}") {
+        check(text.as_bytes(), Some(Form::Xenserver));
     }
 
     #[test]

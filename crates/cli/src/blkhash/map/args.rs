@@ -367,10 +367,10 @@ pub struct Tracker {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub changes: Option<OsString>,
 
-    /// Form of the list: csi, nbdinfo, rbd, ebs, vmware, thin-delta, json, csv or lines [default: as recognised]
+    /// Form of the list [default: as recognised]
     #[arg(
         long, value_name = "FORM", requires = "changes",
-        value_parser = Named::<Form>::of(Form::names), hide_possible_values = true
+        value_parser = Named::<Form>::of(Form::names)
     )]
     pub changes_format: Option<Form>,
 

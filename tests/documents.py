@@ -312,9 +312,6 @@ def damage(path):
 
 def make_for_alternatives():
     images.convert("disk.img", "backup.qcow2")
-    pathlib.Path("B3SUMS").write_bytes(images.run("b3sum", "disk.img"))
-    shutil.copy("disk.img", "sdx.img")
-    os.truncate("sdx.img", 16 * MIB)
     shutil.copy("btrfs.img", "sdy.img")
 
 
@@ -478,6 +475,7 @@ def make_archives():
 def make_for_tasks():
     make_archives()
     make_isos()
+    shutil.copy("disk.img", "sdx.img")
 
 
 def make_for_maps():

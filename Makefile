@@ -16,7 +16,7 @@ SYSUSERSDIR = $(DESTDIR)$(PREFIX)/lib/sysusers.d
 # Files to install beside the C library.
 PROGRAMS = blksum blkhash blkcopy
 PAGES = $(wildcard man/*.1 man/*.3)
-DOCS = README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard docs/*.md docs/decisions/*.md)
+DOCS = README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard docs/*.md docs/*/*.md docs/*/*/*.md)
 
 CARGO ?= cargo
 PYTHON = .venv/bin/python
@@ -365,7 +365,7 @@ uninstall: ## Remove from DESTDIR/PREFIX what `make install` brought
 	rm -f $(DOCS:%=$(DOCDIR)/%)
 	rm -f $(PROGRAMS:%=$(BASHDIR)/%) $(PROGRAMS:%=$(ZSHDIR)/_%) $(PROGRAMS:%=$(FISHDIR)/%.fish)
 	scripts/uninstall-capi "$(DESTDIR)" $(PREFIX) $(LIBDIR)
-	for folder in $(DOCDIR)/docs/decisions $(DOCDIR)/docs $(DOCDIR); do rmdir $$folder 2>/dev/null || :; done
+	for folder in $(addprefix $(DOCDIR)/docs/,inside/decisions inside reference use) $(DOCDIR)/docs $(DOCDIR); do rmdir $$folder 2>/dev/null || :; done
 
 # Not a part of `install`, because not every host has systemd.
 UNITS = blksum-check@.service blksum-check@.timer

@@ -14,7 +14,7 @@ complete -c blkcopy -l reflink -r -f -a 'auto never' -d 'Whether a raw image sha
 complete -c blkcopy -l verify -r -f -a 'readback source none' -d 'What is compared with the source: readback (the destination, read again), source (nothing: the checksum is that of what was read) or none (no checksum)'
 complete -c blkcopy -l expect -r -f -d 'Fail unless the content has this checksum: HEX, BASE64, ALGORITHM:HEX or a line of a check file, whose tag says how it was made'
 complete -c blkcopy -l tag -d 'Write a line that states how the checksum was made: TAG (DESTINATION) = CHECKSUM'
-complete -c blkcopy -l json -d 'Write a JSON object (docs/json.md)'
+complete -c blkcopy -l json -d 'Write a JSON object (docs/reference/json.md)'
 complete -c blkcopy -s q -l quiet -d 'Print nothing, and no notes'
 complete -c blkcopy -s v -l verbose -d 'Say what was written and what was compared'
 complete -c blkcopy -s p -d 'Show progress on the terminal: auto, always or never; json writes an object a second'

@@ -7,7 +7,7 @@
  *
  * It shows how a program with an event loop uses libblkhash: extents that read as zeros are told to
  * it and not read, data is read into several buffers at a time, and each is lent to the hash when
- * its turn comes. docs/qemu.md says what takes the place of what inside QEMU. Here qemu-nbd opens the
+ * its turn comes. docs/use/qemu.md says what takes the place of what inside QEMU. Here qemu-nbd opens the
  * image, and libnbd reads it.
  *
  *     cc image-checksum.c -o image-checksum $(pkg-config --cflags --libs blkhash libnbd)

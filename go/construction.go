@@ -7,7 +7,7 @@ import (
 )
 
 // A Construction is the way in which the digests of blocks make one checksum: Streams(n) or one of the constants.
-// docs/constructions.md of the project defines them.
+// docs/reference/constructions.md of the project defines them.
 type Construction string
 
 // The constructions without a parameter.

@@ -16,7 +16,7 @@ import (
 	"github.com/blkhash/blkhash/go"
 )
 
-// model computes a checksum as docs/constructions.md defines it, for the constructions without a tree.
+// model computes a checksum as docs/reference/constructions.md defines it, for the constructions without a tree.
 func model(content []byte, p blkhash.Parameters) []byte {
 	p = p.WithDefaults()
 	digest := func(input []byte) []byte {

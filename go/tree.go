@@ -107,7 +107,7 @@ func (t *tree) sum(length int64) []byte {
 	return h.Sum(nil)
 }
 
-// descriptor returns the descriptor of fs-verity, which docs/constructions.md lays out.
+// descriptor returns the descriptor of fs-verity, which docs/reference/constructions.md lays out.
 func (t *tree) descriptor(root []byte, length int64) []byte {
 	number := byte(1)
 	if t.parameters.Algorithm == SHA512 {

@@ -1,6 +1,6 @@
 """The slow model of every checksum, in plain and readable Python. Tests compare with it.
 
-A checksum is a construction over a digest algorithm (docs/constructions.md). Nothing here shares
+A checksum is a construction over a digest algorithm (docs/reference/constructions.md). Nothing here shares
 code with the Rust crates. Content is bytes, or an iterable of chunks. A chunk is bytes, or an int
 that stands for that many zeros. There are only two shortcuts, and neither changes a value. Long
 zero runs repeat one cached digest, and the holes of a file are not read.

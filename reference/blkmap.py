@@ -1,4 +1,4 @@
-"""The slow model of block maps (docs/map-format.md): a writer, and a reader that checks every byte.
+"""The slow model of block maps (docs/reference/map-format.md): a writer, and a reader that checks every byte.
 
 Content is that of blkhash.py: bytes, or chunks of bytes and ints that stand for zeros.
 

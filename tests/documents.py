@@ -7,7 +7,7 @@ Pages are all files in Markdown, those of which the manual pages of commands are
 - A block that begins with ```sh has commands whose output is not shown.
 
 Run as a program, this file fills in the output of the pages named on the command line, after the folder of
-the commands: `documents.py target/release docs/cookbook.md`.
+the commands: `documents.py target/release docs/use/cookbook.md`.
 """
 
 import contextlib
@@ -557,16 +557,16 @@ MORE = {
     "crates/cli/man/blkcopy.md": make_for_copies,
     "crates/cli/man/blkhash.md": make_btrfs_disks,
     "crates/cli/man/blksum.md": make_for_blksum,
-    "docs/alternatives.md": make_for_alternatives,
-    "docs/btrfs.md": make_for_btrfs,
-    "docs/check-file.md": make_appliance,
-    "docs/cookbook.md": make_for_tasks,
-    "docs/copy.md": make_for_copies,
-    "docs/incremental.md": make_for_incremental,
-    "docs/json.md": make_for_json,
-    "docs/maps.md": make_two_days,
-    "docs/migrations.md": make_migration,
-    "docs/verity.md": make_for_verity,
+    "docs/use/alternatives.md": make_for_alternatives,
+    "docs/use/btrfs.md": make_for_btrfs,
+    "docs/reference/check-file.md": make_appliance,
+    "docs/use/cookbook.md": make_for_tasks,
+    "docs/use/copy.md": make_for_copies,
+    "docs/use/incremental.md": make_for_incremental,
+    "docs/reference/json.md": make_for_json,
+    "docs/use/maps.md": make_two_days,
+    "docs/use/migrations.md": make_migration,
+    "docs/use/verity.md": make_for_verity,
 }
 
 

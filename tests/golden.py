@@ -120,7 +120,7 @@ VERITY = [
     " whole.img whole.verity > whole.txt",
 ]
 
-# Exit statuses of docs/check-file.md, docs/maps.md, docs/verity.md, docs/btrfs.md and blkcopy(1).
+# Exit statuses of docs/reference/check-file.md, docs/use/maps.md, docs/use/verity.md, docs/use/btrfs.md and blkcopy(1).
 STATUSES = {
     "blksum disk.qcow2": 0,
     "blksum missing.img": 1,
@@ -221,7 +221,7 @@ def options_of(programs):
 
 
 def json_fields():
-    """The fields of each command in docs/json.md, with their types."""
+    """The fields of each command in docs/reference/json.md, with their types."""
     commands = [command for command in json_tables.DESCRIBED_BY if not command.startswith("blkhash bench")]
     return {
         command: "; ".join(line for name in json_tables.tables_of(command) for line in fields_of(json_tables.TABLES[name]))

@@ -1,10 +1,10 @@
-"""The tables of docs/json.md, and the commands that print what they describe."""
+"""The tables of docs/reference/json.md, and the commands that print what they describe."""
 
 import pathlib
 import re
 from typing import NamedTuple
 
-TEXT = (pathlib.Path(__file__).resolve().parent.parent / "docs/json.md").read_text()
+TEXT = (pathlib.Path(__file__).resolve().parent.parent / "docs/reference/json.md").read_text()
 
 # The key that an object is told apart by from others of the same command, and the table for each of its values: ... is any other
 # value, and None is no such key. Where there is one table, it is a name.

@@ -1,4 +1,4 @@
-"""Tests here and in python/tests that fail on a build with `--cfg blkhash_portable`, and the promise of docs/platforms.md that is
+"""Tests here and in python/tests that fail on a build with `--cfg blkhash_portable`, and the promise of docs/use/platforms.md that is
 weaker there.
 
 A test that passes there although it is listed is a failure, so that the list stays true.
@@ -146,7 +146,7 @@ WEAKER = {
 
 
 def expect_weaker(config, items):
-    """On a portable build, expects each test that docs/platforms.md explains to fail."""
+    """On a portable build, expects each test that docs/use/platforms.md explains to fail."""
     if "BLKHASH_PORTABLE" not in os.environ:
         return
     # Tests that fail, as expected, leave files and processes to the collection of garbage during another one.

@@ -13,7 +13,7 @@ import oci_images
 import tar_mutants
 from container_images import Builder
 
-# Rules of docs/images.md, by the words of their errors.
+# Rules of docs/reference/images.md, by the words of their errors.
 RULES = [
     "in a folder that is a link, and it may be a disk",
     "in a layer, where only files are read",

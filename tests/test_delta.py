@@ -1,4 +1,4 @@
-"""Deltas of blkcopy: written by it and read by a decoder of docs/delta-format.md in Python, and applied to files, devices and
+"""Deltas of blkcopy: written by it and read by a decoder of docs/reference/delta-format.md in Python, and applied to files, devices and
 servers, whole, damaged, twice and to what they were not made for."""
 
 import hashlib
@@ -24,7 +24,7 @@ BLKHASH = str(blksum_path().with_name("blkhash"))
 
 
 class Decoded:
-    """A delta, as docs/delta-format.md says. Fails where one has no meaning."""
+    """A delta, as docs/reference/delta-format.md says. Fails where one has no meaning."""
 
     def __init__(self, delta):
         self.delta, self.at, self.chain = delta, 0, b""

@@ -219,7 +219,7 @@ def test_examples(workdir, page):
 
 
 def test_examples_of_the_help(workdir):
-    with documents.folder_of("docs/check-file.md", blksum_path().parent) as shell:
+    with documents.folder_of("docs/reference/check-file.md", blksum_path().parent) as shell:
         usage = check_status(shell, "blksum --help")
         section = re.search(r"^Examples:\n((?:  .*\n)+)", usage, re.MULTILINE)[1]
         commands = [re.split(r" {2,}", line.strip())[0] for line in section.splitlines()]

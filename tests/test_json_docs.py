@@ -1,4 +1,4 @@
-"""docs/json.md: its tables name the fields that the commands print, all of them and no others."""
+"""docs/reference/json.md: its tables name the fields that the commands print, all of them and no others."""
 
 import contextlib
 import fnmatch
@@ -103,14 +103,14 @@ def check_fields(command, fields, found):
     rows = [check_field(command, fields, name, value) for name, value in found.items()]
     order = list(fields)
     places = [order.index(row) for row in rows]
-    assert places == sorted(places), f"{command} prints {list(found)} in another order than docs/json.md"
+    assert places == sorted(places), f"{command} prints {list(found)} in another order than docs/reference/json.md"
     return set(rows)
 
 
 def check_field(command, fields, name, value):
     """Fails if a field is not in the table or of another type; gives its name in the table."""
     row = next((it for it in fields if fnmatch.fnmatchcase(name, escaped(it))), None)
-    assert row, f"{command} prints '{name}', which docs/json.md does not name"
+    assert row, f"{command} prints '{name}', which docs/reference/json.md does not name"
     types = fields[row].types
     assert is_one_of(value, types), f"{command}: {name} is {value!r}, and not {types}"
     if isinstance(value, list):
@@ -123,7 +123,7 @@ def check_complete(command, fields, value):
     """Fails if a field is missing that is always present."""
     required = {name for name, field in fields.items() if not field.may_be_absent}
     missing = {name for name in required if "." not in name} - set(value)
-    assert not missing, f"{command}: {value} has no {missing}, which docs/json.md promises"
+    assert not missing, f"{command}: {value} has no {missing}, which docs/reference/json.md promises"
 
 
 def escaped(pattern):
@@ -669,7 +669,7 @@ def test_fields(workdir, commands):
     unseen = promised - seen
     if not measures():
         unseen = {(name, field) for name, field in unseen if not field.startswith("measured[]")}
-    assert not unseen, f"{commands} never print {unseen}, which docs/json.md names"
+    assert not unseen, f"{commands} never print {unseen}, which docs/reference/json.md names"
 
 
 def test_every_table_is_of_a_command_or_linked():

@@ -86,7 +86,7 @@ def test_manifests_fit_each_other():
     [component] = documents("image/kustomization.yaml")
     [image] = component["images"]
     assert {container(name)["image"] for name in JOBS} == {image["name"]}
-    commands = (ROOT / "docs/fleet.md").read_text()
+    commands = (ROOT / "docs/use/fleet.md").read_text()
     assert f"\nbuildah push {image['newName']}\n" in commands
     for name in ["block", "filesystem", "verify"]:
         assert f"--shard=auto/{job(name)['spec']['completions']}" in container(name)["args"]

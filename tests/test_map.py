@@ -657,7 +657,7 @@ def test_work_on_maps_has_progress(workdir):
 
 
 def fields(value, prefix=""):
-    """Yields the names of all fields of an object, as docs/map-format.md writes them."""
+    """Yields the names of all fields of an object, as docs/reference/map-format.md writes them."""
     for name, inner in value.items():
         yield prefix + name
         first = inner[0] if isinstance(inner, list) and inner else inner
@@ -666,7 +666,7 @@ def fields(value, prefix=""):
 
 
 def test_the_page_lists_the_fields_that_are_written(workdir):
-    page = (ROOT / "docs/map-format.md").read_text().split("\n## Info\n")[1]
+    page = (ROOT / "docs/reference/map-format.md").read_text().split("\n## Info\n")[1]
     written, how, reserved = re.findall(r"^\|--.*\n((?:\|.*\n)+)", page, re.MULTILINE)
     with open("disk", "wb") as file:
         file.truncate(8 * MIB)

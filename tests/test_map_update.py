@@ -325,7 +325,7 @@ def test_a_bitmap_that_was_empty_and_cleared(thin, lost):
 
 
 def test_a_cleared_bitmap_and_content_that_was_overwritten(thin):
-    """Blocks that stay where they are show nothing: docs/incremental.md says so. A sample of all finds them."""
+    """Blocks that stay where they are show nothing: docs/use/incremental.md says so. A sample of all finds them."""
     images.qemu_io(thin, "write -P 2 1M 64k")
     clear(thin)
     fails(1, f"{BLOCK} bytes at {MIB} changed", "update", "--sample", "100", "--bitmap", "b", "m.blkmap", thin)

@@ -47,7 +47,7 @@ SPECS = [
 # Quick tests have these in every format.
 QUICK = ["", "32k:A 64k:- 32k:0", "512:A 512:- 512:B 512:0 512:C 2560:- 100k:A 512:- 7k:0 512:- 64k:#"]
 
-# Only raw files have these sizes, see docs/constructions.md.
+# Only raw files have these sizes, see docs/reference/constructions.md.
 ODD_SPECS = [
     "1:A",
     "1:-",

@@ -394,7 +394,7 @@ def test_tls_default_folder_of_root(blksum, servers, disk, certificates, tmp_pat
             shutil.copy(f"/etc/{name}", etc)
     options = {"script": f'mount --bind {etc} /etc; exec "$@"', "map_root": True, "HOME": "/nowhere"}
     assert_refused(as_other_user(blksum, uri, **options), "certificate")
-    # As in docs/nbd.md: the CAs of the system in a folder of the user.
+    # As in docs/use/nbd.md: the CAs of the system in a folder of the user.
     bundle = etc / "ssl/certs/ca-certificates.crt"
     bundle.parent.mkdir(parents=True)
     shutil.copy(certificates / "ca-cert.pem", bundle)

@@ -1,11 +1,11 @@
-"""docs/platforms.md has a row for each promise that is weaker without Linux, and the tests of tests/portable.py exist."""
+"""docs/use/platforms.md has a row for each promise that is weaker without Linux, and the tests of tests/portable.py exist."""
 
 import re
 
 import portable
 from conftest import ROOT
 
-PAGE = (ROOT / "docs" / "platforms.md").read_text()
+PAGE = (ROOT / "docs/use/platforms.md").read_text()
 
 
 def test_every_weaker_promise_is_explained():

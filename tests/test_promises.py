@@ -1,4 +1,4 @@
-"""Every test that docs/security.md and docs/stability.md name for a promise exists, and every fuzz target is named in the
+"""Every test that docs/reference/security.md and docs/reference/stability.md name for a promise exists, and every fuzz target is named in the
 first."""
 
 import pathlib
@@ -8,10 +8,10 @@ import pytest
 
 from conftest import ROOT
 
-PAGE = (ROOT / "docs" / "security.md").read_text()
+PAGE = (ROOT / "docs/reference/security.md").read_text()
 ROWS = [row for row in PAGE.partition("## Promises and their tests")[2].splitlines() if row.startswith("| ")][1:]
 CODE = PAGE.partition("## Code that sees hostile bytes")[2].partition("\n## ")[0]
-STABILITY = (ROOT / "docs" / "stability.md").read_text()
+STABILITY = (ROOT / "docs/reference/stability.md").read_text()
 STABLE = STABILITY.partition("## Stable\n")[2].partition("\n## ")[0]
 STABLE = [row for row in STABLE.splitlines() if row.startswith("| ")][1:]
 NAMED = [name for row in ROWS + STABLE for name in re.findall(r"`(\S+::\S+)`", row)]
@@ -43,9 +43,9 @@ def test_it_is_there(named):
 def test_pages_name_the_oldest_rust():
     """Every page that says which Rust a build needs names that of Cargo.toml."""
     oldest = re.search(r'^rust-version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
-    for page in ("README.md", "CONTRIBUTING.md", "docs/stability.md"):
+    for page in ("README.md", "CONTRIBUTING.md", "docs/reference/stability.md"):
         assert re.findall(r"Rust (\d+\.\d+) or later", (ROOT / page).read_text()) == [oldest], page
-    assert f"| Rust, for a build | {oldest} |" in (ROOT / "docs" / "platforms.md").read_text()
+    assert f"| Rust, for a build | {oldest} |" in (ROOT / "docs/use/platforms.md").read_text()
 
 
 def test_every_fuzz_target_is_listed():

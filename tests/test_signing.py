@@ -9,7 +9,7 @@ import pytest
 import images
 from conftest import ROOT
 
-PROVENANCE = (ROOT / "docs/provenance.md").read_text()
+PROVENANCE = (ROOT / "docs/inside/provenance.md").read_text()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 // Package blkmap reads and writes block maps: files with the digest of every block of a disk image. A map says whether
 // a copy of an image is as it should be, where it differs, and what changed between two states, without the image
-// itself. The command `blkhash map` makes the same files, and docs/map-format.md of the project specifies them.
+// itself. The command `blkhash map` makes the same files, and docs/reference/map-format.md of the project specifies them.
 //
 // [Open] opens a map. [Map.Verify] compares an image with it, [Diff] compares two maps, [Map.Checksum] computes the
 // checksum of the image, and [Map.Runs] has all digests. [Create] makes the map of an image, and a [Writer] makes one

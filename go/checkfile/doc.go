@@ -1,7 +1,7 @@
 // Package checkfile reads and writes the lines of check files, and finds out what a value without parameters is a
 // checksum of.
 //
-// A check file lists names of images and their checksums, as `blksum` and `sha256sum` write them. docs/check-file.md of
+// A check file lists names of images and their checksums, as `blksum` and `sha256sum` write them. docs/reference/check-file.md of
 // the project specifies the format and the search.
 //
 // [Read] and [ReadAll] read a check file, [ParseLine] reads one line, and [Entry.AppendLine] writes one. [ParseValue]

@@ -58,7 +58,7 @@ const (
 // Expect tells whether an image has a value, however the value was computed. The content is the first size bytes of a
 // reader, and extents may be nil, as for [blkhash.Sum]. The extents are iterated several times.
 //
-// A value with a tag is computed as the tag says. For others the rows of the table in docs/check-file.md are tried in
+// A value with a tag is computed as the tag says. For others the rows of the table in docs/reference/check-file.md are tried in
 // their order: each is one pass over the content, or over [Options.Bytes], and the search ends with the first match. A
 // match of a list of digests, of a part of a tree of verity, and of content that is an image, an archive or a
 // compressed file does not count: see [Doubt]. [Options.Construction] lifts this, and so do a tag and a value of parts.

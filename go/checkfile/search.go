@@ -36,7 +36,7 @@ func (o *Options) digests(v Value) []blkhash.Algorithm {
 }
 
 // rows returns what a value without parts can be, likeliest and cheapest first. A row is needed only if none before it
-// matches. docs/check-file.md lists them.
+// matches. docs/reference/check-file.md lists them.
 func (o *Options) rows(v Value) []row {
 	digests := o.digests(v)
 	if len(digests) == 0 {

@@ -1,6 +1,6 @@
 """Checksums of measured content, by hashlib: a second implementation, with which every run is compared.
 
-The content of a case repeats, so its blocks are hashed once, however long it is. docs/constructions.md defines the
+The content of a case repeats, so its blocks are hashed once, however long it is. docs/reference/constructions.md defines the
 constructions.
 """
 

@@ -1,5 +1,5 @@
 //! The gate: the only code that opens a file because an image names it.
-//! docs/decisions/references.md says why it opens so little.
+//! docs/inside/decisions/references.md says why it opens so little.
 //!
 //! A hostile image could name any file of this host, and its checksum would reveal the content of that
 //! file. A reference is therefore a plain file name, without a protocol or `json:`, and is followed

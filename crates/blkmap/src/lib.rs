@@ -1,4 +1,4 @@
-//! Block maps: files with the digest of every block of an image. docs/map-format.md specifies the format.
+//! Block maps: files with the digest of every block of an image. docs/reference/map-format.md specifies the format.
 //!
 //! [`Writer`] is a sink for the digests of blocks and writes a map. [`Map`] opens a map, and [`Blocks`] hands
 //! out its blocks as runs of digests and of zeros. Maps are compared with each other by [`diff`], and with

@@ -1,5 +1,5 @@
 //! Writes a map from the digests of blocks, in order.
-//! docs/decisions/append-only-maps.md says why a map is not renamed when it is complete.
+//! docs/inside/decisions/append-only-maps.md says why a map is not renamed when it is complete.
 
 use std::mem;
 use std::time::{Duration, Instant};

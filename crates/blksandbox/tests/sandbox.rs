@@ -491,7 +491,7 @@ fn devices_take_no_requests() {
     );
 }
 
-/// docs/security.md lists these.
+/// docs/reference/security.md lists these.
 #[test]
 fn what_stays_open() {
     let world = World::new();

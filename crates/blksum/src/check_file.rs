@@ -1,7 +1,7 @@
 //! Reads and writes the lines of check files.
 //!
 //! The meaning of a line follows from its bytes, the digest of untagged lines and, for one rare
-//! form ([`Parser`]), the lines before it. Nothing here opens an image. docs/check-file.md specifies
+//! form ([`Parser`]), the lines before it. Nothing here opens an image. docs/reference/check-file.md specifies
 //! the format. It is the format of `sha256sum --check` with more kinds of tags.
 
 mod lines;

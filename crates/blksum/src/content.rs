@@ -2,7 +2,7 @@
 //!
 //! A tag records it behind the parameters: `BLKSUM-SHA256-STREAMS4-64K/SNAPSHOT=before/PARTITION=2`. Each
 //! content has exactly one text, so that two texts are the same content only if they are equal.
-//! docs/check-file.md specifies the fields.
+//! docs/reference/check-file.md specifies the fields.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
 //! The threads of a pass, each of which takes the next chunk of a plan and works on it.
-//! docs/decisions/threads.md says why reads block.
+//! docs/inside/decisions/threads.md says why reads block.
 
 use std::sync::atomic::Ordering;
 

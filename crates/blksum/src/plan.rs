@@ -1,5 +1,5 @@
 //! Cuts the content of an image into chunks of data to read and known zeros.
-//! docs/decisions/zeros.md says why zeros are hashed.
+//! docs/inside/decisions/zeros.md says why zeros are hashed.
 
 use blkimage::{Extent, ExtentKind, Source};
 

@@ -3,7 +3,7 @@
 //! There are two kinds. `BLKSUM-SHA256-STREAMS4-64K` names every parameter and stands for the
 //! guest's content of an image, or for the [`Content`] that it records. A plain tag such as `SHA256`, as
 //! published by distributions, stands for the file's own bytes, even if the file is an image.
-//! docs/check-file.md specifies both.
+//! docs/reference/check-file.md specifies both.
 
 use std::fmt;
 use std::str::FromStr;

@@ -3,7 +3,7 @@
 //!
 //! The functions are the same everywhere, and only this crate, blkconfine and blksandbox know which system there is. `linux/`
 //! is what Linux has. `portable/` is what POSIX has; `darwin.rs` (macOS) and `freebsd.rs` add to it. Where a system cannot tell,
-//! the answer is the careful one: a page is not cached, a lock is not held. [docs/platforms.md] lists what is weaker for it.
+//! the answer is the careful one: a page is not cached, a lock is not held. [docs/use/platforms.md] lists what is weaker for it.
 //!
 //! With `--cfg blkhash_portable`, Linux is used like a system of which nothing but POSIX is known. The tests run on it in this way.
 //!
@@ -11,7 +11,7 @@
 //!
 //! The interface is not stable, not even after 1.0: it serves the other crates of this project.
 //!
-//! [docs/platforms.md]: https://github.com/blkhash/blkhash/blob/main/docs/platforms.md
+//! [docs/use/platforms.md]: https://github.com/blkhash/blkhash/blob/main/docs/use/platforms.md
 
 #![deny(clippy::missing_errors_doc)]
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* Checksums of no bytes (docs/constructions.md): sha256 of 8 zero bytes, and of four digests. */
+/* Checksums of no bytes (docs/reference/constructions.md): sha256 of 8 zero bytes, and of four digests. */
 static const char DM_VERITY[] = "90b10db56173e2e7c847f6ff3ed85a3aebb140bc0064ec9a156ae5b2e71db988";
 static const char DM_VERITY_SALTED[] =
     "119b959956474bc90bed05f37f63fc757d81f1cb4bcd4483dd80cf844c16b4fc";

@@ -2,7 +2,7 @@
 //!
 //! They are those of the kernel's tree checker, which refuses a leaf that breaks one, and those of
 //! `btrfs check` that need only one leaf. [`crate::verify`] compares items of several leaves or
-//! trees with each other. docs/decisions/btrfs-structure.md says why checksums are not enough.
+//! trees with each other. docs/inside/decisions/btrfs-structure.md says why checksums are not enough.
 
 mod checksums;
 mod devices;

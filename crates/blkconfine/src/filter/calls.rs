@@ -1,5 +1,5 @@
 //! Refused system calls, and the reasons why no reader of images needs them.
-//! docs/decisions/refused-calls.md says why allowed calls are not listed.
+//! docs/inside/decisions/refused-calls.md says why allowed calls are not listed.
 
 use std::collections::BTreeMap;
 

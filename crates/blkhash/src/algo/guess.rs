@@ -1,5 +1,5 @@
 //! The assumed costs of kernels: a first guess, before anything was measured on this CPU.
-//! docs/decisions/kernels.md says why a guess is enough.
+//! docs/inside/decisions/kernels.md says why a guess is enough.
 //!
 //! A kernel's row in `kernels!` has its cost on an Intel Sapphire Rapids. Kernels for ARM have the
 //! bound of a Neoverse V1 that `scripts/arm-bounds` computes. Where the order of kernels is different

@@ -18,7 +18,7 @@ pub use self::fs_verity::FsVerityDescriptor;
 use crate::block::Leaf;
 use crate::{Algorithm, BlockSize, Digester, Error, Salt, Strength};
 
-/// The definition of a checksum over the content of an image, specified in docs/constructions.md.
+/// The definition of a checksum over the content of an image, specified in docs/reference/constructions.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Construction {
@@ -193,7 +193,7 @@ const NAMES: [(&str, Construction); 5] = [
 /// The name of [`Construction::Streams`], without the number of streams.
 const STREAMS: &str = "streams";
 
-/// The number of streams in blkhash 0.3 to 0.7. docs/decisions/default-construction.md says why it stays.
+/// The number of streams in blkhash 0.3 to 0.7. docs/inside/decisions/default-construction.md says why it stays.
 const DEFAULT_STREAMS: u8 = 4;
 
 /// More streams would only cost memory.

@@ -2,7 +2,7 @@
 
 use blkhash::{Algorithm, Construction, Digest, Digester, Parameters};
 
-/// Returns the checksum as docs/constructions.md defines it.
+/// Returns the checksum as docs/reference/constructions.md defines it.
 pub fn definition(parameters: &Parameters, content: &[u8]) -> Digest {
     let digester = Digester::new(parameters.algorithm());
     let hash = |parts: &[Vec<u8>]| digester.digest(&parts.concat());

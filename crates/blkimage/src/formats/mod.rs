@@ -1,5 +1,5 @@
 //! The image formats. Each opens a file as a [`Layer`](crate::layer::Layer) of a chain.
-//! docs/decisions/native-formats.md says why they are not left to QEMU.
+//! docs/inside/decisions/native-formats.md says why they are not left to QEMU.
 //!
 //! A native format needs a folder, its `mod` and its line in [`open`]. All other formats are left to a
 //! program that [`served`] runs. This folder also holds the code that formats share: windows of tables

@@ -1,5 +1,5 @@
 //! Whether content may be made of digests, so that its checksum is also one of other content.
-//! docs/decisions/lists-of-digests.md says why such a match does not count.
+//! docs/inside/decisions/lists-of-digests.md says why such a match does not count.
 //!
 //! The last step of `streams`, `flat` and `concat` hashes a list of digests. A file that holds that list has the
 //! checksum of the image as its `linear` value, and one whose blocks are such lists can have it as its `concat` value.

@@ -1,4 +1,4 @@
-//! The info of a map, which describes its image. docs/map-format.md specifies the fields.
+//! The info of a map, which describes its image. docs/reference/map-format.md specifies the fields.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;

@@ -130,7 +130,7 @@ pub struct Args {
     #[arg(help_heading = OUTPUT, long, conflicts_with = "json")]
     pub tag: bool,
 
-    /// Write a JSON object (docs/json.md)
+    /// Write a JSON object (docs/reference/json.md)
     #[arg(help_heading = OUTPUT, long)]
     pub json: bool,
 

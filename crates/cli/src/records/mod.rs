@@ -1,4 +1,4 @@
-//! The objects of `--json`, with the type and the meaning of every field. The tables of docs/json.md are generated from them.
+//! The objects of `--json`, with the type and the meaning of every field. The tables of docs/reference/json.md are generated from them.
 
 pub mod algorithm;
 pub mod bench;
@@ -20,7 +20,7 @@ use blkrecord::{Record, Row};
 /// The fields of an object.
 type Rows = fn() -> Vec<Row>;
 
-/// The tables of docs/json.md, by the names that they have there.
+/// The tables of docs/reference/json.md, by the names that they have there.
 pub const TABLES: &[(&str, Rows)] = &[
     ("names", common::Named::rows),
     ("vpc sizes", chain::VpcSizes::rows),

@@ -1,4 +1,4 @@
-//! The table of limits in docs/security.md, from the constants of all crates.
+//! The table of limits in docs/reference/security.md, from the constants of all crates.
 //!
 //! A constant is a limit if its documentation ends with the line `Limit in UNIT.`. The lines before it say what is limited
 //! and why, and are the text of the table. The value is computed from the expression, and one that cannot be computed is an
@@ -30,7 +30,7 @@ pub fn page(root: &Path) -> io::Result<Page> {
         }
     }
     let lines = ("<!-- limits: generated -->\n", "<!-- end of limits -->\n");
-    Page::between(root, "docs/security.md", lines, &table)
+    Page::between(root, "docs/reference/security.md", lines, &table)
 }
 
 /// Collects the source files in a folder.

@@ -16,7 +16,7 @@ pub fn pages(root: &Path) -> io::Result<Vec<Page>> {
     let whole = [("python/src/options.txt", docstring()), ("python/blkhash/_options.py", types())];
     let parts = [
         ("python/README.md", markdown, readme()),
-        ("docs/images.md", markdown, images()),
+        ("docs/reference/images.md", markdown, images()),
         ("man/blksum-opts.3", mdoc, manual()),
     ];
     let whole = whole.into_iter().map(|(name, text)| Ok(Page::source(name, text)));

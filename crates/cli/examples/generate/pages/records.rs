@@ -1,4 +1,4 @@
-//! The tables of docs/json.md, from the objects that the commands write.
+//! The tables of docs/reference/json.md, from the objects that the commands write.
 
 use std::path::Path;
 use std::{fs, io};
@@ -22,4 +22,4 @@ pub fn page(root: &Path) -> io::Result<Page> {
     Ok(Page::source(FILE, text))
 }
 
-const FILE: &str = "docs/json.md";
+const FILE: &str = "docs/reference/json.md";

@@ -318,8 +318,9 @@ impl Shared {
 
     /// Calls `make` with the current state, if an image has begun.
     fn with_snapshot<T>(&self, make: impl FnOnce(&Snapshot<'_>) -> T) -> Option<T> {
-        let now = self.started.elapsed();
         let mut run = self.run();
+        // An image that began while this waited for the lock began before now.
+        let now = self.started.elapsed();
         run.look(now);
         run.snapshot(self.unit, now).as_ref().map(make)
     }
@@ -361,7 +362,7 @@ impl Run {
                 Some(((self.ended as f64 + part.unwrap_or(0.0)) / images as f64).min(1.0))
             }
             // The fraction of short work would only flicker.
-            None => part.filter(|_| now - image.began >= PATIENCE),
+            None => part.filter(|_| now.saturating_sub(image.began) >= PATIENCE),
         };
         Some(Snapshot {
             name: &image.name,
@@ -421,3 +422,32 @@ const SMALL: u64 = 4 << 20;
 const LINE_INTERVAL: Duration = Duration::from_millis(100);
 
 const OBJECT_INTERVAL: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_began_after_the_question() {
+        let amount = Some(Amount { total: 10, stored: None });
+        let image = Image {
+            name: "disk".into(),
+            began: Duration::from_secs(2),
+            state: State::Working,
+            amount,
+            counts: Counts::default(),
+            pass: None,
+            watched: None,
+        };
+        let run = Run {
+            images: None,
+            ended: 0,
+            ended_at: Duration::ZERO,
+            image: Some(image),
+            before: Counts::default(),
+            pace: Pace::default(),
+        };
+        let snapshot = run.snapshot(Unit::Bytes, Duration::from_secs(1)).unwrap();
+        assert_eq!((snapshot.number, snapshot.fraction), (1, None));
+    }
+}

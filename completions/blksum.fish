@@ -3,7 +3,7 @@
 complete -c blksum -l tag -d 'Write lines that state how the checksum was made: TAG (IMAGE) = CHECKSUM'
 complete -c blksum -l style -r -f -a 'plain tag oci' -d 'Write lines in this form: plain, tag (the same as --tag) or oci (ALGORITHM:HEX IMAGE)'
 complete -c blksum -l base64 -d 'Write checksums in base64, as clouds do'
-complete -c blksum -l json -d 'Write one JSON object per line (docs/reference/json.md)'
+complete -c blksum -l json -d 'Write one JSON object per line'
 complete -c blksum -s q -l quiet -d 'Print no notes; with --check, no OK for matches'
 complete -c blksum -s v -l verbose -d 'Describe each image and how it is read and hashed'
 complete -c blksum -s p -d 'Show progress on the terminal: auto, always or never; json writes an object a second'

@@ -11,6 +11,7 @@ use blksum::changes::Form;
 use clap::{ArgAction, Parser, ValueHint};
 
 use crate::image::args::{IMAGES, Opening, SPEED};
+use crate::map::change_list::form_help;
 use crate::progress::When;
 use crate::value::digest::digest_names;
 use crate::values::{Count, Named, parse_block_size, parse_seconds};
@@ -68,10 +69,9 @@ pub struct Args {
     )]
     pub changes: Option<OsString>,
 
-    /// Form of the list [default: as recognised]
     #[arg(
         help_heading = COPY, long, value_name = "FORM", requires = "changes", hide_short_help = true,
-        value_parser = Named::<Form>::of(Form::names)
+        help = form_help(), value_parser = Named::<Form>::of(Form::names), hide_possible_values = true
     )]
     pub changes_format: Option<Form>,
 
@@ -130,7 +130,7 @@ pub struct Args {
     #[arg(help_heading = OUTPUT, long, conflicts_with = "json")]
     pub tag: bool,
 
-    /// Write a JSON object (docs/reference/json.md)
+    /// Write a JSON object
     #[arg(help_heading = OUTPUT, long)]
     pub json: bool,
 

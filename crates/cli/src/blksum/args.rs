@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(help_heading = OUTPUT, long, conflicts_with_all = ["json", "check"], hide_short_help = true)]
     pub base64: bool,
 
-    /// Write one JSON object per line (docs/reference/json.md)
+    /// Write one JSON object per line
     #[arg(help_heading = OUTPUT, long)]
     pub json: bool,
 

@@ -7,7 +7,13 @@ use std::io::{self, Read};
 use blksum::changes::{Changes, Form, List, ListError};
 
 use crate::problem::{Failure, Outcome, Problem};
+use crate::values::one_of;
 use crate::{messages, quote};
+
+/// Returns the help of `--changes-format`.
+pub fn form_help() -> String {
+    format!("Form of the list: {} [default: as recognised]", one_of(&Form::names()))
+}
 
 /// The value of `--changes`, opened before the process is confined.
 pub struct ChangeList<'a> {

@@ -15,6 +15,7 @@ use super::part::Shard;
 use crate::blkhash::range::Range;
 use crate::blkhash::source_args::SourceArgs;
 use crate::image::args::Opening;
+use crate::map::change_list::form_help;
 use crate::progress::ProgressArgs;
 use crate::values::{Count, Named, one_of, parse_seconds, parse_size};
 
@@ -367,10 +368,9 @@ pub struct Tracker {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub changes: Option<OsString>,
 
-    /// Form of the list [default: as recognised]
     #[arg(
         long, value_name = "FORM", requires = "changes",
-        value_parser = Named::<Form>::of(Form::names)
+        help = form_help(), value_parser = Named::<Form>::of(Form::names), hide_possible_values = true
     )]
     pub changes_format: Option<Form>,
 

@@ -18,6 +18,29 @@ impl BlockSet {
         *word |= bit;
         is_new
     }
+
+    pub fn contains(&self, block: u64) -> bool {
+        let chunk = self.chunks.get(&(block / 1024));
+        chunk.is_some_and(|chunk| chunk[(block % 1024 / 64) as usize] >> (block % 64) & 1 == 1)
+    }
+}
+
+/// Blocks with metadata of inodes. Each is read once for each use, so that what one use reports does not depend on whether the
+/// others are looked at.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub maps: BlockSet,
+    pub attributes: BlockSet,
+    /// Blocks of directories, and of the orphan file.
+    pub content: BlockSet,
+}
+
+impl Seen {
+    /// Returns whether a block has two uses, which is damage.
+    pub fn is_shared(&self, block: u64) -> bool {
+        let sets = [&self.maps, &self.attributes, &self.content];
+        sets.iter().filter(|set| set.contains(block)).count() > 1
+    }
 }
 
 #[cfg(test)]
@@ -29,8 +52,9 @@ mod tests {
         let mut set = BlockSet::default();
         for block in [0, 63, 64, 1023, 1024, u64::MAX] {
             assert!(set.insert(block));
-            assert!(!set.insert(block));
+            assert!(!set.insert(block) && set.contains(block));
         }
+        assert!(!set.contains(1) && !set.contains(2048));
         assert!(set.insert(1));
     }
 }

@@ -139,7 +139,9 @@ impl Walk<'_> {
         buffer.resize(block_size as usize, 0);
         for block in run.physical..run.physical + run.count {
             let object = Some(file.object);
-            if !self.seen.insert(block) || !self.read(&mut buffer, block, "orphan file", object)? {
+            if !self.seen.content.insert(block)
+                || !self.read(&mut buffer, block, "orphan file", object)?
+            {
                 break;
             }
             let seed = crc32c(file.seed, &block.to_le_bytes());

@@ -42,10 +42,11 @@ impl Walk<'_> {
 
     fn directory_block(&mut self, file: &mut File, logical: u64, block: u64, bytes: &[u8]) {
         let offset = block * self.superblock.block_size;
-        if !self.seen.insert(block) {
+        if !self.seen.content.insert(block) {
             let reason = format!("block {block} is in use for something else");
             return self.damaged("directory block", offset, Some(file.object), reason);
         }
+        self.check_use(block, "directory block", Some(file.object));
         let has_checks = self.wanted.checks && self.sums.has_metadata();
         let is_good = !has_checks || self.check_directory_block(file, logical, offset, bytes);
         let is_valid = !self.wanted.names || self.entries(file.object, offset, bytes);

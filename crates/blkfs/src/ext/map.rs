@@ -178,9 +178,10 @@ impl Walk<'_> {
             (Some(file.object), block.saturating_mul(self.superblock.block_size));
         let defect = if !self.superblock.contains(block, 1) {
             "does not exist"
-        } else if !self.seen.insert(block) {
+        } else if !self.seen.maps.insert(block) {
             "is in use for something else"
         } else {
+            self.check_use(block, structure, object);
             self.emit_blocks(block, 1, Owner::Metadata { structure, object });
             buffer.resize(self.superblock.block_size as usize, 0);
             return self.read(buffer, block, structure, object);

@@ -1,6 +1,6 @@
 //! One walk over all metadata: what it knows, and how it reads and reports.
 
-use super::block_set::BlockSet;
+use super::block_set::Seen;
 use super::blocks::Blocks;
 use super::checksum::{Check, Sums};
 use super::disk::Ext;
@@ -18,8 +18,7 @@ pub(super) struct Walk<'a> {
     pub wanted: Wanted,
     visitor: &'a mut dyn Visitor,
     pub groups: Vec<Group>,
-    /// Blocks with metadata of inodes, each of which is read once.
-    pub seen: BlockSet,
+    pub seen: Seen,
     /// Runs of the journal, when it is looked for.
     pub collected: Option<Vec<Run>>,
     /// Whether a journal that cannot be read may have newer blocks, so that nothing is certainly damaged.
@@ -45,7 +44,7 @@ impl<'a> Walk<'a> {
             wanted,
             visitor,
             groups: Vec::new(),
-            seen: BlockSet::default(),
+            seen: Seen::default(),
             collected: None,
             is_unsettled: ext.journal.is_unsettled,
             matched: Vec::new(),
@@ -176,8 +175,12 @@ impl<'a> Walk<'a> {
 
     /// Reports blocks with an owner.
     pub fn emit_blocks(&mut self, block: u64, count: u64, owner: Owner) {
-        let block_size = self.superblock.block_size;
-        self.emit(block.saturating_mul(block_size), count.saturating_mul(block_size), owner);
+        let (block_size, blocks) = (self.superblock.block_size, self.superblock.blocks);
+        // A damaged superblock can reserve more than there is.
+        let end = block.saturating_add(count).min(blocks);
+        if block < end {
+            self.emit(block * block_size, (end - block) * block_size, owner);
+        }
     }
 
     pub fn entry(&mut self, entry: crate::visitor::Entry<'_>) {
@@ -216,6 +219,15 @@ impl<'a> Walk<'a> {
         self.findings += 1;
         if self.findings <= MAX_FINDINGS {
             self.visitor.mismatch(Mismatch { structure, offset, length, object, reason });
+        }
+    }
+
+    /// Reports a block with metadata of an inode that has another use as well.
+    pub fn check_use(&mut self, block: u64, structure: &'static str, object: Option<ObjectId>) {
+        if self.seen.is_shared(block) {
+            let offset = block.saturating_mul(self.superblock.block_size);
+            let reason = format!("block {block} is in use for something else");
+            self.damaged(structure, offset, object, reason);
         }
     }
 

@@ -16,9 +16,10 @@ impl Walk<'_> {
             self.damaged(structure, offset, object, reason);
             return Ok(());
         }
-        if !self.seen.insert(block) {
+        if !self.seen.attributes.insert(block) {
             return Ok(());
         }
+        self.check_use(block, structure, object);
         let mut buffer = self.take_buffer();
         buffer.resize(self.superblock.block_size as usize, 0);
         let is_read = self.read(&mut buffer, block, structure, object)?;

@@ -53,7 +53,7 @@ fn walk(disk: &Changed, file_system: &FileSystem, wanted: Wanted) -> Walked {
     // Each byte is read a few times at most, and has a few owners.
     assert!(read <= 16 * size + MIB, "{read} bytes read of {size}");
     assert!(walked.calls <= size / 4 + 10_000, "{} calls for {size} bytes", walked.calls);
-    walked.extents.sort_by_key(|it| (it.offset, it.length, format!("{:?}", it.owner)));
+    walked.extents.sort_by_cached_key(|it| (it.offset, it.length, format!("{:?}", it.owner)));
     walked.entries.sort();
     walked
 }

@@ -21,7 +21,8 @@ def mark(config, items):
     listed = set(LIST.read_text().splitlines())
     files = set()
     for item in items:
-        name = item.nodeid.rpartition("/")[2]
+        # Parameters can have slashes.
+        name = f"{item.path.name}::{item.nodeid.partition('::')[2]}"
         files.add(item.path.name)
         if name in listed:
             listed.remove(name)

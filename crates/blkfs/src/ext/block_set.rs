@@ -25,6 +25,9 @@ impl BlockSet {
     }
 }
 
+/// What is wrong with a block that has two uses.
+pub(super) const IN_USE: &str = "is in use for something else";
+
 /// Blocks with metadata of inodes. Each is read once for each use, so that what one use reports does not depend on whether the
 /// others are looked at.
 #[derive(Default)]

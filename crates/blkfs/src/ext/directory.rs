@@ -1,5 +1,6 @@
 //! Directories: entries, hash trees, and the checksums of both.
 
+use super::block_set::IN_USE;
 use super::checksum::Check;
 use super::inode::Inode;
 use super::map::File;
@@ -43,7 +44,7 @@ impl Walk<'_> {
     fn directory_block(&mut self, file: &mut File, logical: u64, block: u64, bytes: &[u8]) {
         let offset = block * self.superblock.block_size;
         if !self.seen.content.insert(block) {
-            let reason = format!("block {block} is in use for something else");
+            let reason = format!("block {block} {IN_USE}");
             return self.damaged("directory block", offset, Some(file.object), reason);
         }
         self.check_use(block, "directory block", Some(file.object));

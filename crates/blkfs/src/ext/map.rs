@@ -1,5 +1,6 @@
 //! What the blocks of an inode are for, and runs of them.
 
+use super::block_set::IN_USE;
 use super::inode::{FileType, Inode, flags};
 use super::run::Run;
 use super::superblock::{Superblock, compat, incompat, ro_compat};
@@ -179,7 +180,7 @@ impl Walk<'_> {
         let defect = if !self.superblock.contains(block, 1) {
             "does not exist"
         } else if !self.seen.maps.insert(block) {
-            "is in use for something else"
+            IN_USE
         } else {
             self.check_use(block, structure, object);
             self.emit_blocks(block, 1, Owner::Metadata { structure, object });

@@ -1,6 +1,6 @@
 //! One walk over all metadata: what it knows, and how it reads and reports.
 
-use super::block_set::Seen;
+use super::block_set::{IN_USE, Seen};
 use super::blocks::Blocks;
 use super::checksum::{Check, Sums};
 use super::disk::Ext;
@@ -226,7 +226,7 @@ impl<'a> Walk<'a> {
     pub fn check_use(&mut self, block: u64, structure: &'static str, object: Option<ObjectId>) {
         if self.seen.is_shared(block) {
             let offset = block.saturating_mul(self.superblock.block_size);
-            let reason = format!("block {block} is in use for something else");
+            let reason = format!("block {block} {IN_USE}");
             self.damaged(structure, offset, object, reason);
         }
     }

@@ -10,7 +10,6 @@ pub(super) struct Extents {
     /// Start of the extent that starts last.
     furthest: u64,
     disk_size: Option<u64>,
-    covered: Option<u64>,
 }
 
 impl Extents {
@@ -39,15 +38,6 @@ impl Extents {
                 Ok(())
             }
         }
-    }
-
-    /// Notes how many bytes of the disk the list covers.
-    pub fn cover(&mut self, size: u64) {
-        self.covered = Some(size);
-    }
-
-    pub fn covered(&self) -> Option<u64> {
-        self.covered
     }
 
     /// Returns the ranges so far, and forgets them.

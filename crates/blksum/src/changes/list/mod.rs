@@ -73,6 +73,7 @@ impl List {
         let mut text = Text::new(text)?;
         let form = recognise::form(text.head(), form)?;
         let mut extents = Extents::default();
+        let mut covered = None;
         match form {
             Form::Csi => json::read(&mut text, &mut csi::Records(&mut extents))?,
             Form::Ebs => ebs::read(&mut text, &mut extents)?,
@@ -80,12 +81,11 @@ impl List {
             Form::Nbdinfo => records::read_nbdinfo(&mut text, &mut extents)?,
             Form::Json => json::read(&mut text, &mut records::Plain(&mut extents))?,
             Form::Vmware => vmware::read(&mut text, &mut extents)?,
-            Form::Xenserver => xenserver::read(&mut text, &mut extents)?,
+            Form::Xenserver => covered = Some(xenserver::read(&mut text, &mut extents)?),
             Form::ThinDelta => thin_delta::read(&mut text, &mut extents)?,
             Form::Csv => columns::read(&mut text, columns::Separator::Comma, &mut extents)?,
             Form::Lines => columns::read(&mut text, columns::Separator::Space, &mut extents)?,
         }
-        let covered = extents.covered();
         let (changes, disk_size) = extents.finish()?;
         Ok(Self { changes, disk_size, covered, form })
     }

@@ -15,7 +15,8 @@ const BLOCK: u64 = 64 << 10;
 /// Number of characters that are decoded at a time, in groups of four.
 const CHUNK: usize = 1 << 16;
 
-pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result<(), ListError> {
+/// Reads the bitmap into `extents`. Returns how many bytes of the disk it covers.
+pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result<u64, ListError> {
     let mut covered = 0;
     let mut characters = Vec::with_capacity(CHUNK);
     let mut is_padded = false;
@@ -36,8 +37,7 @@ pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result
             covered += 8 * BLOCK;
         }
     }
-    extents.cover(covered);
-    Ok(())
+    Ok(covered)
 }
 
 /// Fills the buffer with the next characters other than white space. Returns false at the end of the text.

@@ -1,23 +1,22 @@
 """Fixtures of the whole-program tests.
 
-BLKSUM in the environment names the binary, by default target/release/blksum.
+The programs to test are in helpers/commands.py.
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 
-import portable
 import pytest
-import slow
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "reference"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import portable
+import slow
+from commands import ROOT, Blksum, blksum_path
+from servers import Servers
+
 TESTS = pathlib.Path(__file__).resolve().parent
 os.environ["PATH"] = f"{TESTS}/bin:{os.environ['PATH']}:/usr/sbin:/sbin:{ROOT}/.servers/usr/bin:{ROOT}/.servers/usr/sbin"
 os.environ["LC_ALL"] = "C"
@@ -30,16 +29,8 @@ for ignored in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, signal.SIG_DFL)
 
-# Made absolute before a test changes its current folder.
-BLKSUM = pathlib.Path(os.environ.get("BLKSUM", ROOT / "target/release/blksum")).absolute()
-
-GIB = 1 << 30
-
 # The largest test has a 6 GiB image, fully allocated, beside its sparse source.
-SHM_NEEDED = 10 * GIB
-
-# Seconds after which a run counts as hanging. No run needs a tenth of it.
-HANG = 300
+SHM_NEEDED = 10 << 30
 
 
 def pytest_configure(config):
@@ -67,10 +58,6 @@ def pytest_report_header(config):
     return f"blksum: {blksum_path()}, images in {config.option.basetemp}"
 
 
-def blksum_path():
-    return BLKSUM
-
-
 def temp_folder():
     """Returns /dev/shm if it and the available memory are large enough, or the usual folder otherwise."""
     shm = "/dev/shm"
@@ -80,46 +67,6 @@ def temp_folder():
                 if line.startswith("MemAvailable:") and int(line.split()[1]) * 1024 >= SHM_NEEDED:
                     return shm
     return os.environ.get("TMPDIR", "/var/tmp")
-
-
-def mostly_slow(values, quick, slow=None):
-    """Returns parameters of a test, of which only those in `quick` are quick. With `slow`, others than these soak as well."""
-
-    def marks(value):
-        if value in quick:
-            return []
-        return [pytest.mark.slow] if slow is None or value in slow else [pytest.mark.slow, pytest.mark.soak]
-
-    return [pytest.param(value, marks=marks(value)) for value in values]
-
-
-class Blksum:
-    """Runs blksum. Outputs are bytes."""
-
-    def __init__(self, path):
-        self.path = str(path)
-
-    def __call__(self, *args, **kwargs):
-        kwargs.setdefault("stdin", subprocess.DEVNULL)
-        if "input" in kwargs:
-            del kwargs["stdin"]
-        kwargs.setdefault("timeout", HANG)
-        return subprocess.run(
-            [self.path, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs
-        )
-
-    def start(self, *args, **kwargs):
-        """Starts a process, with both of its outputs in pipes by default."""
-        kwargs = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | kwargs
-        return subprocess.Popen([self.path, *args], **kwargs)
-
-    def hex(self, *args, **kwargs):
-        """Returns the checksum of a single image. The run must succeed."""
-        result = self(*args, **kwargs)
-        assert result.returncode == 0, (args, result)
-        lines = result.stdout.splitlines()
-        assert len(lines) == 1, (args, result)
-        return lines[0].removeprefix(b"\\").split(b" ", 1)[0].decode("ascii")
 
 
 @pytest.fixture(scope="session")
@@ -132,6 +79,13 @@ def workdir(tmp_path, monkeypatch):
     """An empty current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def servers():
+    """Servers of NBD, which end with the test."""
+    with contextlib.closing(Servers()) as started:
+        yield started
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,0 +1,48 @@
+"""Block maps, made by `blkhash map`."""
+
+import json
+import os
+
+import images
+from commands import HANG, blksum_path
+
+KIB = 1 << 10
+MIB = 1 << 20
+BLOCK = 64 * KIB
+
+
+def attempt(*args, **kwargs):
+    """Runs blkhash map, which is in the same folder as blksum."""
+    program = str(blksum_path().with_name("blkhash"))
+    return images.attempt(program, "map", *map(str, args), **{"timeout": HANG} | kwargs)
+
+
+def blkmap(*args, **kwargs):
+    """Runs blkhash map, which must succeed. Returns its output."""
+    return images.succeeded(args, attempt(*args, **kwargs)).decode()
+
+
+def show(name):
+    return json.loads(blkmap("show", "--json", name))
+
+
+def random_content(rng, blocks, block_size=BLOCK):
+    """Data, zeros that are written, and holes, in runs of blocks."""
+    content = bytearray()
+    while len(content) < blocks * block_size:
+        count = min(rng.choice([1, 2, 7, 130]), blocks - len(content) // block_size)
+        kind = rng.choice(["data", "data", "zeros"])
+        block = rng.randbytes(count * block_size) if kind == "data" else bytes(count * block_size)
+        content += block
+    return bytes(content)
+
+
+def write_sparse(path, content):
+    """Writes content, with holes where a page is zero."""
+    with open(path, "wb") as file:
+        for at in range(0, len(content), 4096):
+            page = content[at : at + 4096]
+            if page.count(0) != len(page):
+                os.pwrite(file.fileno(), page, at)
+        file.truncate(len(content))
+    return path

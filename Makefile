@@ -108,7 +108,7 @@ packaging-deps:
 test-aarch64-short:
 	scripts/test-emulated aarch64 --short
 
-# Tests that fail there are listed in tests/portable.py, with the promise that is weaker.
+# Tests that fail there are listed in tests/helpers/portable.py, with the promise that is weaker.
 .PHONY: test-portable
 test-portable: ## `make test` on a build that knows nothing of Linux but POSIX, as a stand-in for other systems
 	+BLKHASH_PORTABLE=1 RUSTFLAGS='--cfg blkhash_portable' CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/portable \
@@ -147,7 +147,7 @@ vectors-check: ## Fail if test-vectors/*.json differ from the reference
 
 .PHONY: golden
 golden: build ## Write test-vectors/golden/VERSION, which later versions must read
-	$(PYTHON) tests/golden.py $(TARGET_DIR)/release
+	$(PYTHON) tests/helpers/golden.py $(TARGET_DIR)/release
 
 # With tests, as `cargo test` has built most of it: without them, dependencies have other features.
 .PHONY: debug
@@ -215,7 +215,7 @@ test-qemu: build ## Build QEMU's tools from Debian's source with `qemu-img check
 	$(call install_capi,capi)
 	PKG_CONFIG_PATH=$(CAPI_ROOT)/lib/pkgconfig contrib/qemu/build $(QEMU_TOOLS)
 	BLKSUM=$(TARGET_DIR)/release/blksum QEMU_IMG_CHECKSUM=$(abspath $(QEMU_TOOLS))/build/qemu-img \
-		$(PYTHON) -m pytest tests/test_qemu_img_checksum.py -m qemu $(PYTEST_ARGS)
+		$(PYTHON) -m pytest tests/libraries/test_qemu_img_checksum.py -m qemu $(PYTEST_ARGS)
 
 .PHONY: go-test
 go-test: ## Tests of the Go module, against the release build, where Go is installed

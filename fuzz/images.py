@@ -16,12 +16,12 @@ import tempfile
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "reference")]
+sys.path[:0] = [str(ROOT / "tests/helpers"), str(ROOT / "reference")]
 
 import filesystems  # noqa: E402
 import images  # noqa: E402
-import test_check_layers as layers  # noqa: E402
-import test_fs_ntfs as ntfs_3g  # noqa: E402
+import layers  # noqa: E402
+import ntfs_3g  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
 SECTOR = 512

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python"
-sys.path += [str(ROOT / "tests"), str(ROOT / "reference")]
+sys.path += [str(ROOT / "tests/helpers"), str(ROOT / "reference")]
 os.environ["PATH"] = f"{ROOT}/tests/bin:{os.environ['PATH']}:/usr/sbin:/sbin"
 os.environ["LC_ALL"] = "C"
 
@@ -36,7 +36,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    # In tests/.
+    # In tests/helpers.
     import portable
     import slow
 
@@ -91,7 +91,7 @@ def reference():
 
 @pytest.fixture
 def servers():
-    # In tests/.
+    # In tests/helpers.
     from servers import Servers
 
     servers = Servers()

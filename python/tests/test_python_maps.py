@@ -456,7 +456,7 @@ def test_changes_of_a_bitmap(tracked):
 
 
 def test_changes_since_an_older_image(tracked, tmp_path):
-    """tests/test_reflink.py has the file systems that tell shared extents."""
+    """tests/maps/test_reflink.py has the file systems that tell shared extents."""
     path, _ = tracked
     with blkhash.Image(path) as image, blkhash.Image("/proc/self/exe", format="raw") as older:
         with pytest.raises(ValueError, match="disk.qcow2: extents shared with the older image are unknown"):

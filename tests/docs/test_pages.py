@@ -24,6 +24,12 @@ def test_every_file_of_the_tests_is_listed():
     assert sorted(listed) == sorted(files - {"conftest.py"})
 
 
+def test_no_test_imports_another():
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        imports = re.findall(r"^(?:import|from) (test_\w+)", path.read_text(), re.MULTILINE)
+        assert imports in ([], [path.stem]), path
+
+
 def test_every_page_is_in_the_site():
     summary = ROOT / "site/SUMMARY.md"
     linked = {(summary.parent / name).resolve() for name in re.findall(r"\]\(([^)]+)\)", summary.read_text())}

@@ -1,5 +1,5 @@
 //! Random images written by qemu-io. Our guest view must equal QEMU's, byte for byte. `scripts/test-emulated` runs this,
-//! where tests/test_qcow2.py cannot run.
+//! where tests/formats/test_qcow2.py cannot run.
 //!
 //! `BLKIMAGE_CASES` sets the number of images. `BLKIMAGE_SEED` repeats one case.
 

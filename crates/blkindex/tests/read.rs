@@ -1,4 +1,4 @@
-//! Indexes of other programs. tests/test_map_foreign.py has those that the programs write.
+//! Indexes of other programs. tests/maps/test_map_foreign.py has those that the programs write.
 
 mod common;
 

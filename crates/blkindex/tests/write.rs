@@ -1,4 +1,4 @@
-//! Maps in other formats. tests/test_map_export.py gives them to the programs that read them.
+//! Maps in other formats. tests/maps/test_map_export.py gives them to the programs that read them.
 
 use blkhash::{Algorithm, BlockDigests, BlockSize, Digester, Salt, Sink};
 use blkindex::{Format, export};

@@ -367,7 +367,7 @@ fn no_new_privileges() {
     );
 }
 
-/// Runs `tests/forbidden.py` in a sandbox. Returns the result of each call by its name.
+/// Runs `tests/helpers/forbidden.py` in a sandbox. Returns the result of each call by its name.
 fn tried(allow: impl FnOnce(&mut Sandbox) + Send) -> BTreeMap<String, String> {
     let world = World::new();
     let image = world.path("inside/image");
@@ -382,7 +382,7 @@ fn tried(allow: impl FnOnce(&mut Sandbox) + Send) -> BTreeMap<String, String> {
             assert!(matches!(in_force.system_calls, SystemCalls::Filtered), "{in_force:?}");
             assert!(in_force.no_new_privileges && in_force.capabilities.is_ok(), "{in_force:?}");
             let mut python = Command::new("/usr/bin/python3");
-            python.args(["-I", "-c", include_str!("../../../tests/forbidden.py")]);
+            python.args(["-I", "-c", include_str!("../../../tests/helpers/forbidden.py")]);
             python.arg(&image).stdin(Stdio::null()).output().unwrap()
         },
     );

@@ -1,5 +1,5 @@
 //! Tables, ends and limits of sparse files. Other kinds of disks, and all errors of headers, are tested
-//! with files (`tests/test_vmdk.py`).
+//! with files (`tests/formats/test_vmdk.py`).
 
 use super::builder::{Builder, ENTRIES};
 use crate::{ErrorKind, ExtentKind, Format, Image, Source};

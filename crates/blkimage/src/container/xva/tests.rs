@@ -65,3 +65,9 @@ fn descriptions_that_are_wrong() {
         assert!(error.contains(word), "{word}: {error}");
     }
 }
+
+#[test]
+fn errors_have_one_line() {
+    let error = disks(b"<value><struct></a\x1b[2J\n></value>").unwrap_err();
+    assert!(error.starts_with("is no XML: ") && !error.contains(char::is_control), "{error:?}");
+}

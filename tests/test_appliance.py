@@ -154,7 +154,7 @@ def test_other_archives_are_no_disks(blksum, workdir):
     members = [("readme", b"x"), ("x.ovf", descriptor([("f", "d", "")], ["f"])), ("d", b"x" * 512)]
     archive("a.tar", members)
     refused = blksum("a.tar")
-    words = b"has no file with the content or the name of an image: name one, as readme, x.ovf, d behind a colon"
+    words = b"has no file with the content or the name of an image: name one after a colon, as readme, x.ovf, d"
     assert (refused.returncode, refused.stdout) == (1, b"") and words in refused.stderr, refused
     refused = blksum("-c", "a.tar")
     assert refused.returncode == 1 and b"others have no checksums" in refused.stderr, refused

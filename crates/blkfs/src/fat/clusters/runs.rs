@@ -10,7 +10,7 @@ pub(crate) struct Runs {
     heap: Heap,
     /// Sorted by first cluster, without gaps.
     runs: Vec<Stored>,
-    /// Number after that of the last cluster whose entry is known.
+    /// Number after the last cluster whose entry is known.
     limit: u32,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Runs {
 #[derive(Clone, Copy, Debug)]
 struct Stored {
     first: u32,
-    /// The entry of the last cluster, or that of all clusters for [`FREE`] and [`BAD`].
+    /// The entry of the last cluster, or of all clusters for [`FREE`] and [`BAD`].
     last: u32,
 }
 
@@ -71,7 +71,7 @@ impl Builder {
     }
 }
 
-/// Returns whether a run whose last entry is `last` goes on with the entry of `cluster`.
+/// Returns whether a run whose last entry is `last` continues with the entry of `cluster`.
 fn is_alike(last: u32, entry: u32, cluster: u32) -> bool {
     match entry {
         FREE | BAD => last == entry,

@@ -1,8 +1,8 @@
 //! Merkle trees over the digests of blocks.
 //!
 //! A tree has levels of blocks. The blocks of the lowest level hold the digests of the content's
-//! blocks, those of each other level the digests of the blocks below, up to a level of one block.
-//! fs-verity and dm-verity have trees of this form.
+//! blocks, the blocks of each other level the digests of the blocks below, up to a level of one block. fs-verity and
+//! dm-verity have trees of this form.
 
 use std::convert::Infallible;
 

@@ -449,7 +449,7 @@ def test_expect(disk):
     run("--force", "--expect", "blake3:" + blksum("-d", "blake3", "disk.qcow2").split()[0], "disk.qcow2", "copy")
     result = attempt("--force", "--expect", value[:-1] + "0", "disk.qcow2", "copy")
     assert result.returncode == 1 and result.stdout == b""
-    assert b", and not that of --expect: tried as streams:4, streams:32, " in result.stderr, result
+    assert b", and not the one of --expect: tried as streams:4, streams:32, " in result.stderr, result
     wrong = value[:-1] + "0"
     assert attempt("--map", "m", "--expect", wrong, "disk.qcow2", "new").returncode == 1
     assert not os.path.exists("new") and not os.path.exists("m")
@@ -474,7 +474,7 @@ def test_expect(disk):
         result = attempt("--force", "--expect", *options, "disk.qcow2", "copy")
         assert result.returncode == 2 and says in result.stderr.decode(), (options, result)
     result = attempt("--force", "--expect", sha1[:-41] + 40 * "0", "disk.qcow2", "copy")
-    assert result.returncode == 1 and result.stderr.endswith(b", and not that of --expect\n"), result
+    assert result.returncode == 1 and result.stderr.endswith(b", and not the one of --expect\n"), result
     for options in [("--expect", "12"), ("--expect", value, "--digest", "sha1"), ("--expect", value, "--verify=none")]:
         assert attempt("--force", *options, "disk.qcow2", "copy").returncode == 2
 
@@ -512,7 +512,7 @@ def test_what_a_value_is_of(disk, servers):
     for source in sources:
         for options in [[], ["--map=wrong"]] if source != "disk.raw.gz" else [[]]:
             result = attempt(*options, "--expect", "0" * 64, source, "new")
-            assert result.returncode == 1 and b"not that of --expect" in result.stderr, (source, result)
+            assert result.returncode == 1 and b"not the one of --expect" in result.stderr, (source, result)
             assert gone("new") and gone("wrong")
 
 
@@ -554,7 +554,7 @@ def test_a_value_of_a_list_of_digests(disk):
 def test_a_resumed_copy_has_the_expected_checksum(interrupted):
     wrong = "0" * 64
     result = attempt(*LOG, "--resume", "--expect", wrong, "disk.raw", "copy")
-    assert result.returncode == 1 and b"not that of --expect" in result.stderr, result
+    assert result.returncode == 1 and b"not the one of --expect" in result.stderr, result
     flat = blksum("--construction=flat", "--block-size=4096", "disk.raw").split()[0]
     run(*LOG, "--resume", "--expect", flat, "disk.raw", "copy")
 
@@ -785,7 +785,7 @@ def test_a_device_is_resumed_without_force(interrupted):
         fails(2, "holds ", "--map", "new.blkmap", "--resume", "disk.raw", device)
         result = attempt(*LOG, "--resume", "disk.raw", device)
         assert result.returncode == 0, result
-        note = f"blkcopy: {device}: note: has {65 * MIB} bytes: the checksum is that of the first {64 * MIB}\n"
+        note = f"blkcopy: {device}: note: has {65 * MIB} bytes: the checksum covers the first {64 * MIB}\n"
         assert result.stderr.decode() == note
         same(device, "disk.raw", 64 * MIB)
 
@@ -802,7 +802,7 @@ def test_a_checkpoint_that_the_destination_lost(interrupted):
 
 
 def test_what_cannot_be_resumed(interrupted):
-    fails(2, "copy.blkmap: is not finished: --resume goes on", *LOG, "--force", "disk.raw", "copy")
+    fails(2, "copy.blkmap: is not finished: --resume continues", *LOG, "--force", "disk.raw", "copy")
     fails(3, "has another digest or block size", *LOG[:2], "--resume", "disk.raw", "copy")
     os.rename("copy.blkmap", "log")
     fails(2, "exists, and the map has no checkpoint: --force", *LOG, "--resume", "disk.raw", "copy")
@@ -814,7 +814,7 @@ def test_what_cannot_be_resumed(interrupted):
     (interrupted / "precious").write_bytes(b"precious" * 9000000)
     fails(3, "so it is not the interrupted copy", *LOG, "--resume", "disk.raw", "precious")
     assert os.path.getsize("precious") == 72000000
-    fails(2, "exists: --resume goes on with an interrupted copy", *LOG, "disk.raw", "copy")
+    fails(2, "exists: --resume continues an interrupted copy", *LOG, "disk.raw", "copy")
     with open("disk.raw", "r+b") as file:
         file.write(b"x")
     fails(3, "is not the log of a copy of the source as it is now", *LOG, "--resume", "disk.raw", "copy")
@@ -1268,7 +1268,7 @@ def interrupt(*args, name, signal=signals.SIGINT, pause=0):
 @pytest.mark.parametrize("signal", [signals.SIGINT, signals.SIGTERM])
 def test_what_an_interruption_leaves_is_said(disk, signal):
     says = interrupt("-", "new", name="new", signal=signal)
-    assert says == "blkcopy: new: interrupted: the new file is removed: with --map=FILE, --resume could go on\n"
+    assert says == "blkcopy: new: interrupted: the new file is removed: with --map=FILE, --resume could continue\n"
     assert gone("new")
     (disk / "old").write_bytes(b"old")
     assert interrupt("--force", "-", "old", name="old", signal=signal) == (
@@ -1287,7 +1287,7 @@ def test_an_interruption_before_the_first_checkpoint(disk, servers):
     assert gone("new") and gone("m")
     (disk / "old").write_bytes(bytes(8 * MIB))
     says = interrupt("--force", "--map=m", "--threads=1", uri, "old", name="old", pause=1)
-    assert says.startswith("blkcopy: old: interrupted before the first checkpoint, so nothing can go on"), says
+    assert says.startswith("blkcopy: old: interrupted before the first checkpoint, so it cannot be resumed"), says
     assert os.path.exists("old") and gone("m")
 
 

@@ -316,7 +316,7 @@ def test_the_expected_checksum_is_that_of_the_destination(made):
     for name in ("delta", "linear"):
         (made / "copy").write_bytes((made / "base.raw").read_bytes())
         assert run("--expect", line, "--apply", name, "copy").decode() == f"{line}  copy\n"
-        fails(1, "not that of --expect", "--expect", linear, "--apply", name, "copy")
+        fails(1, "not the one of --expect", "--expect", linear, "--apply", name, "copy")
         assert run("--construction", "linear", "--expect", linear, "--apply", name, "copy").decode() == f"{linear}  copy\n"
     # The stated one must be right as well.
     delta = (made / "delta").read_bytes()
@@ -333,7 +333,7 @@ def test_the_expected_checksum_is_that_of_the_destination(made):
     assert result.returncode == 2 and not result.stdout, result
     # A delta of a source that is not the expected one has no end.
     sent = attempt("--expect", "00" * 32, "--delta-from", "base.blkmap", "new.raw", "-")
-    assert sent.returncode == 1 and b"not that of --expect" in sent.stderr
+    assert sent.returncode == 1 and b"not the one of --expect" in sent.stderr
     (made / "cut").write_bytes(sent.stdout)
     fails(2, "is not complete", "--apply", "cut", "copy")
 
@@ -386,7 +386,7 @@ def test_options_that_do_not_go_together(made):
         result = attempt(*args)
         assert result.returncode == status and says in result.stderr.decode(), (args, result)
     expected = blksum("new.raw").split()[0]
-    fails(1, "not that of --expect", "--apply", "--expect", "00" * 32, "delta", "base.raw")
+    fails(1, "not the one of --expect", "--apply", "--expect", "00" * 32, "delta", "base.raw")
     assert run("--apply", "--tag", "--expect", expected, "delta", "base.raw").decode().endswith(f"{expected}\n")
 
 

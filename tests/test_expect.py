@@ -776,7 +776,7 @@ def test_what_stays_open_is_not_called_damaged(blksum, workdir):
     assert (result.returncode, result.stdout) == (FAILED, UNDECIDED + b"y: FAILED\n")
     says = result.stderr.decode()
     assert "WARNING: 1 computed checksum did NOT match\n" in says, says
-    assert "WARNING: 1 computed checksum is equal, but it may be that of other content\n" in says, says
+    assert "WARNING: 1 computed checksum is equal, but it may belong to other content\n" in says, says
     result = blksum("-c", input=f"{value}  x\n".encode())
     assert result.returncode == FAILED and b"did NOT match" not in result.stderr
     for options in [["-c", "--json"], ["--json", "--expect", value, "x"]]:

@@ -235,7 +235,7 @@ def test_lists_of_crc32(blksum, files):
     (files / "list").write_text("; x\n" + LINE + "\n" + lines)
     result = blksum("-c", "plain")
     assert (result.returncode, result.stdout) == (1, b"")
-    assert b"line 1 has its checksum behind the name" in result.stderr and b";" in result.stderr
+    assert b"line 1 has its checksum after the name" in result.stderr and b";" in result.stderr
     # One list does not change how another one is read.
     for lists in (["list", "plain"], ["plain", "list"]):
         result = blksum("-c", *lists)

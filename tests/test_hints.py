@@ -91,7 +91,7 @@ def test_options_that_go_together_are_taken(blksum, files):
 
 NAMES = [
     (".", "Is a directory: use -r to hash the files in it"),
-    ("ftp://host/x", "URIs that are read are those of NBD, HTTP and S3 servers"),
+    ("ftp://host/x", "only URIs of NBD, HTTP and S3 servers can be read"),
     ("nbd:host:10809", "as a URI it is nbd://host:10809"),
     ("nbd:unix:/p/n.sock:exportname=vm1", "as a URI it is 'nbd+unix:///vm1?socket=/p/n.sock'"),
     ("nbd:unix:/a b.sock", "as a URI it is 'nbd+unix:///?socket=/a%20b.sock'"),

@@ -514,7 +514,7 @@ def test_only_the_same_image_is_resumed(workdir):
     assert commits > 1
     (workdir / "map").write_bytes(whole[:-4096])
     result = attempt("create", "--block-size", 512, "-o", "map", "raw")
-    assert (result.returncode, b"--resume goes on" in result.stderr) == (2, True)
+    assert (result.returncode, b"--resume continues" in result.stderr) == (2, True)
     for options in [["--block-size", 4096], ["--block-size", 512, "-d", "sha1"]]:
         result = attempt("create", "--resume", *options, "-o", "map", "raw")
         assert (result.returncode, b"another digest" in result.stderr) == (3, True)

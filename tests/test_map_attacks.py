@@ -462,7 +462,7 @@ def test_parts_that_cannot_be_compared(partitioned):
         (["--partition", 1, "disk.img.blkmap"], "and the image has it at 1572864 with 1048576 bytes: compare without"),
         (["--partition", 3, "disk.img.blkmap"], "begins at 4719104, within a block of 65536 bytes: compare without"),
         (["--partition", 2, "anonymous.blkmap"], "has the size of the whole image, not of partition 2: compare without"),
-        (["--partition", 2, "--shard", "1/2", "disk.img.blkmap"], "--shard and --range: the map is that of the whole"),
+        (["--partition", 2, "--shard", "1/2", "disk.img.blkmap"], "--shard and --range: the map is of the whole"),
     ]:
         result = attempt("verify", *args, "disk.img")
         assert (result.returncode, result.stdout) == (2, b"") and reason in result.stderr.decode(), (args, result)

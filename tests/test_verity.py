@@ -590,7 +590,7 @@ def test_wrong_root(workdir):
     assert named(tree, findings, tree.data_length) == unverified | {("tree", 1, 0)}
     assert summary["unverified_blocks"] == 130 and summary["other_root"]
     last = blkhash("verity", "verify", "data", "hash", wrong).stdout.splitlines()[-1]
-    why = b"as the root hash is not that of hash, which matches the data"
+    why = b"as the root hash differs from hash, which matches the data"
     assert last == b"data: 130 blocks: 130 cannot be verified, " + why
     # The tree itself may be damaged as well, or the data.
     for path, offset in [("hash", tree.offset_of(1, 0)), ("hash", tree.offset_of(0, 1)), ("data", 4096)]:
@@ -841,7 +841,7 @@ def test_a_note_tells_the_content_from_the_file(workdir):
     """`fsverity digest` knows no formats, so its digest of such an image is that of the file."""
     imagespec.write("64k:A 64k:-", "disk.img")
     images.convert("disk.img", "disk.qcow2")
-    note = b"blkhash: disk.qcow2: qcow2: digest of the content; -f raw prints that of the file\n"
+    note = b"blkhash: disk.qcow2: qcow2: digest of the content; -f raw prints the digest of the file\n"
     result = blkhash("verity", "digest", "disk.img", "disk.qcow2")
     [raw, content] = result.stdout.split()[::2]
     assert raw == content and result.stderr == note

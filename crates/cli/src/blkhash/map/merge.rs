@@ -49,7 +49,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
         return Err(problem.with_outcome(Outcome::Useless)).named(name);
     }
     if maps.len() > 1 && infos.iter().any(|info| !info.shows_changes()) {
-        let note = "note: the parts do not show that they are of the same image: those of devices and servers, and \
+        let note = "note: the parts do not show that they are of the same image: parts of devices and servers, and \
                     those made with --no-source, do not say which";
         messages::remark(note);
     }

@@ -35,7 +35,7 @@ BLKSUM = pathlib.Path(os.environ.get("BLKSUM", ROOT / "target/release/blksum")).
 
 GIB = 1 << 30
 
-# The largest test has a 6 GiB image, fully allocated, beside its sparse source.
+# The largest test has a 6 GiB image, fully allocated, besides its sparse source.
 SHM_NEEDED = 10 * GIB
 
 # Seconds after which a run counts as hanging. No run needs a tenth of it.

@@ -193,7 +193,7 @@ def test_manifest(blksum, disks, digest):
     result = blksum("-c", "a.ova")
     expected = b"".join(f"a.ova:{name}: OK\n".encode() for name, _ in members)
     assert (result.returncode, result.stdout, result.stderr) == (0, expected, b"")
-    # Beside the members.
+    # Next to the members.
     for name, content in members:
         pathlib.Path(name).write_bytes(content)
     pathlib.Path("x.mf").write_bytes(text)
@@ -232,7 +232,7 @@ def test_a_line_of_a_manifest_that_is_not_understood(blksum, disks):
 
 @pytest.mark.parametrize("form", ["SHA-{}", "SHA{}", "SHA2-{}"])
 def test_spellings_of_manifests(blksum, disks, form):
-    """Those of VMware, and of Oracle Linux Virtualization Manager, with blanks and the folder."""
+    """Spellings of VMware, and of Oracle Linux Virtualization Manager, with blanks and the folder."""
     members, _ = disks
     text = manifest(members, "sha256").decode()
     text = text.replace("SHA256(", form.format(256) + " (./").encode()
@@ -333,7 +333,7 @@ def test_a_small_appliance_in_a_check_file_is_not_raw(blksum, workdir):
 @pytest.mark.parametrize("order", [["."], ["x.mf", "x.ovf", "cd.iso", "disk1.qcow2", "disk 2.img"],
                                    ["disk1.qcow2", "disk 2.img", "cd.iso", "x.ovf", "x.mf"]])
 def test_any_order_and_form(blksum, disks, form, order):
-    """The manifest is never taken for a check file of the files here, which are good."""
+    """The manifest is never read as a check file of the files here, which are good."""
     members, values = disks
     os.mkdir("dir")
     for name, content in [*members, ("x.mf", manifest(members, "sha256"))]:
@@ -517,7 +517,7 @@ def link(name, target, kind):
 FOLDER = tar_mutants.header(b"sub/", 0, b"5")
 EVIL_X = tar_mutants.member(b"x", EVIL)
 
-# Members after the disk `d`, which is then not what an extractor leaves behind, or extraction fails. With the number
+# Members after the disk `d`, which is then not what an extractor leaves, or extraction fails. With the number
 # of the member that is refused, and words of the message.
 ASTRAY = {
     "symbolic link": ([link(b"x", b"d", b"2"), EVIL_X], 0, 'has the symbolic link "x"'),

@@ -161,8 +161,8 @@ NAMED = tar_mutants.header(b"x", len(PATH), b"x") + tar_mutants.padded(PATH)
 COMMENT = tar_mutants.record(b"comment", b"x")
 # GNU tar skips the size, in which other programs find a member.
 SIZED = tar_mutants.header(b"s", 1024, b"2") + container_images.node(b"disk/a.img", content=EVIL)[:1024] + bytes(512)
-# With what podman gives: the good disk, that of the second layer or archive, something else, nothing, or an error. A check of what
-# blksum reads without the rules: the other one.
+# With what podman gives: the good disk, the one of the second layer or archive, something else, nothing, or an error. A
+# check of what blksum reads without the rules: the other one.
 ATTACKS = {
     "octets": (of_types("application/octet-stream"), "evil"),
     "case of a type": (of_types(oci_images.LAYER[:-3] + "TAR"), "evil"),

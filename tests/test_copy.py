@@ -247,7 +247,7 @@ def test_devices(workdir, sector, seed):
         with loop_device(backing, sector) as device:
             case.copy(case.options(old), device)
             same(device, case.raw, case.size)
-        # What is behind the copy stays.
+        # What follows the copy stays.
         assert backing.read_bytes()[case.size :] == before[case.size :]
 
 
@@ -529,10 +529,10 @@ def test_a_value_of_the_compressed_file(disk):
             own = {"sha256sum": [], "sha512sum": ["-d", "sha512"], "md5sum": ["-d", "md5"]}[program]
             assert result.stdout.decode() == blksum(*own, "copy")
         assert done("-q", "--force", "--expect", text, source, "copy").stderr == b""
-        # The sum of a part is that of its content.
+        # The sum of a part covers its content.
         other = "0" + text[1:] if text[0] != "0" else "1" + text[1:]
         assert attempt("--force", "--expect", other, source, "copy").returncode == 1
-    # That of an overlay says nothing about its backing file.
+    # The sum of an overlay says nothing about its backing file.
     images.create("overlay.qcow2", "8M", "-b", "disk.qcow2", "-F", "qcow2")
     result = attempt("--expect", images.run("sha256sum", "overlay.qcow2").decode(), "overlay.qcow2", "new")
     assert result.returncode == 1 and b"its content is in other files too" in result.stderr, result
@@ -567,7 +567,7 @@ def test_digests_that_prove_nothing(disk):
         assert fails_usage.stdout == b"" and not os.path.exists("copy")
     result = done("-v", "--verify=none", "-d", "null", "disk.qcow2", "copy")
     assert result.stdout == b"" and result.stderr.endswith(b"; not verified\n")
-    # That of a CRC shows accidents.
+    # The sum of a CRC shows accidents.
     result = done("-v", "--force", "-d", "crc32c", "disk.qcow2", "copy")
     assert result.stderr.endswith(b", and equal by crc32c\n"), result
     result = done("-v", "--force", "-d", "md5", "disk.qcow2", "copy")
@@ -606,7 +606,7 @@ def known(path):
 @pytest.mark.parametrize("seed", mostly_slow(range(10), [0], range(4)))
 @pytest.mark.root
 def test_interruptions(workdir, kind, signal, seed):
-    """Killed at random moments and resumed, the copy is that of the source, and checkpoints are not copied again."""
+    """Killed at random moments and resumed, the copy equals the source, and checkpoints are not copied again."""
 
     def holds(name):
         # Another process may remove it at any time.
@@ -1280,7 +1280,7 @@ def test_what_an_interruption_leaves_is_said(disk, signal):
 
 
 def test_an_interruption_before_the_first_checkpoint(disk, servers):
-    """Neither file stays, so --resume could not go on."""
+    """Neither file stays, so --resume could not continue."""
     uri = servers.nbdkit("--filter=delay", "file", "disk.raw", "rdelay=3").uri()
     says = interrupt("--map=m", "--threads=1", uri, "new", name="new")
     assert says.startswith("blkcopy: new: interrupted before the first checkpoint, so the new file is removed"), says
@@ -1292,7 +1292,7 @@ def test_an_interruption_before_the_first_checkpoint(disk, servers):
 
 
 def test_an_update_from_another_source_is_noted(disk):
-    """Half of the destination was not that of the source."""
+    """Half of the destination differed from the source."""
     (disk / "other").write_bytes(random.Random(3).randbytes(8 * MIB))
     result = done("--update", "disk.raw", "other")
     assert b"other: note: " in result.stderr and b"were other than in the source" in result.stderr, result
@@ -1368,7 +1368,7 @@ def test_storage_is_shared(workdir, kind):
         (root / "disk.raw").write_bytes(content)
         os.truncate(root / "disk.raw", 9 * MIB + 4321)
         (root / "copy.raw").write_bytes(os.urandom(20 * MIB))
-        # A file for each thread, because calls of one file may be interrupted by those of others.
+        # A file for each thread, because calls of one file may be interrupted by calls of others.
         trace = ["strace", "-ff", "-y", "-o", "trace", "-e", "trace=pread64", PROGRAM]
         result = images.attempt(*trace, "--force", "--cache=no", "-v", str(root / "disk.raw"), str(root / "copy.raw"))
         assert result.returncode == 0, result

@@ -206,7 +206,7 @@ def test_the_likeliest_digest_is_named(blksum, files):
     assert result.returncode == 1
     assert b"have 128 digits, and sha256 has 64: try -d sha512, blake2b512 or sha3-512" in result.stderr
     assert b"--cache" not in result.stderr
-    # Beside good lines they are said as well.
+    # Next to good lines they are said as well.
     result = blksum(*strict, input=blksum("file").stdout + written)
     assert result.stdout == b"file: OK\n" and b"try -d sha512" in result.stderr
 

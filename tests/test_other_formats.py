@@ -79,7 +79,7 @@ def raw(workdir, content):
 
 
 def make(name, raw, path):
-    """Converts the content to a format, at a path beside the file `secret`."""
+    """Converts the content to a format, at a path next to the file `secret`."""
     if name in FOREIGN:
         pathlib.Path(path).write_bytes(FOREIGN[name](raw.read_bytes()))
         return path
@@ -288,7 +288,7 @@ def test_luks_needs_its_secret(blksum, raw, value):
 
 @pytest.fixture
 def tree(raw, content):
-    """A folder `in`, and beside it a file that no image in it may reach."""
+    """A folder `in`, and next to it a file that no image in it may reach."""
     os.mkdir("in")
     pathlib.Path("outside.img").write_bytes(b"o" * len(content))
     shutil.copy(raw, "in/inside.img")

@@ -19,7 +19,8 @@ import test_vpc
 KIB = 1 << 10
 MIB = 1 << 20
 
-# `create(rng, path)` makes a random image. Those of OVERLAYS take the name and the format of a backing file as well.
+# `create(rng, path)` makes a random image. Functions of OVERLAYS take the name and the format of a backing file as
+# well.
 GENERATORS = {
     "parallels": test_parallels.create,
     "qcow": test_qcow1.create,

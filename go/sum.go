@@ -170,8 +170,8 @@ func (p *pass) work(ctx context.Context, s *source) {
 	}
 }
 
-// take gives c the next range of the content and its number. It returns false if there is none. An error becomes that
-// of the chunk.
+// take gives c the next range of the content and its number. It returns false if there is none. An error becomes
+// the chunk's.
 func (s *source) take(ctx context.Context, p *pass, c *chunk) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

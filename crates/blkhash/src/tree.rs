@@ -113,8 +113,8 @@ impl TreeShape {
 }
 
 impl Tree {
-    /// Creates a tree without digests. Its blocks of `block_size` are hashed in the same way as those
-    /// of the content, which `leaf` defines.
+    /// Creates a tree without digests. Its blocks of `block_size` are hashed in the same way as
+    /// the content's, which `leaf` defines.
     pub fn new(leaf: &Leaf, block_size: BlockSize) -> Self {
         Self::with_blocks(leaf, block_size, ())
     }

@@ -272,7 +272,7 @@ fn is_next(extent: &Extent, owner: &Owner) -> bool {
     }
 }
 
-const UNSETTLED: &str = ", but the journal, which is not at hand, may have a newer copy";
+const UNSETTLED: &str = ", but the journal, which is not available, may have a newer copy";
 
 /// Maximum number of mismatches and problems that are reported.
 /// Limit in findings.

@@ -416,7 +416,7 @@ fn is_terminal() -> bool {
 /// Time after which users expect to see something.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Size in bytes up to which an image is read before anybody asks how far that is.
+/// Size in bytes up to which an image is read before its progress is shown.
 const SMALL: u64 = 4 << 20;
 
 const LINE_INTERVAL: Duration = Duration::from_millis(100);

@@ -47,7 +47,7 @@ impl Builder {
         Self { runs: Runs { heap, runs: Vec::new(), limit: FIRST } }
     }
 
-    /// Adds the entry of the next cluster: [`FREE`], [`BAD`], [`END`] or the number of a cluster. Ignores those
+    /// Adds the entry of the next cluster: [`FREE`], [`BAD`], [`END`] or the number of a cluster. Ignores entries
     /// of no cluster. Returns `false` if the table has too many runs.
     pub fn push(&mut self, entry: u32) -> bool {
         let Runs { heap, runs, limit } = &mut self.runs;

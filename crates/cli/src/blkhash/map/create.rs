@@ -201,7 +201,7 @@ fn decide(
     if map.commit().is_none() {
         return Ok(Next::Over);
     }
-    // A seal over pages that anybody made would make them genuine.
+    // A seal over pages of unknown origin would make them genuine.
     let is_sealed = key.is_none_or(|key| map.check_seals(key).is_ok());
     let is_finished = map.commit().is_some_and(Commit::is_final);
     let old = map.info()?.and_then(|text| Info::parse(&text)).unwrap_or_default();

@@ -117,7 +117,7 @@ fn check_parts(
     for (name, part) in parts {
         let map = part.named(name)?;
         if let Some(key) = key {
-            // A seal over a part that anybody made would make it genuine.
+            // A seal over a part of unknown origin would make it genuine.
             map.check_seal(key).named(name)?;
         }
         maps.push(map);

@@ -7,7 +7,7 @@
 //!    source wants to know what will be read, the plan announces each chunk.
 //! 2. Each thread takes the next chunk and gets its data. If the file is in the page cache and all algorithms of the pass hide the
 //!    latency of memory, the data is mapped (`Image::lend`). Otherwise the thread reads into its own buffer. The first
-//!    thread is the caller's. Another one starts whenever a thread finds data and the limit allows it ([`crate::crew`]).
+//!    thread is the caller's. Another one starts if a thread finds data and the limit allows it ([`crate::crew`]).
 //! 3. For each lane, the thread passes the blocks to a batch of blkhash, which skips zero blocks and hashes the others side by side.
 //! 4. The digests of the chunk go to the `Ordered` of the lane. The thread with the next chunk in order feeds the sink, and with it
 //!    the chunks that waited for it. No thread exists only to move data, and data never waits in a queue.

@@ -14,8 +14,8 @@ use crate::{Error, Progress, Tuning, block_digests};
 ///
 /// # Errors
 ///
-/// Fails with [`Error::Map`] if the map cannot be read or is damaged, and if it lacks blocks before others, because it is of
-/// a part of an image.
+/// Fails with [`Error::Map`] if the map cannot be read or is damaged, and if it lacks blocks before others,
+/// because it is of a part of an image.
 pub fn known_bytes(old: &Recovered) -> Result<u64, Error> {
     let mut page = 0;
     for map in old.maps()? {

@@ -13,7 +13,7 @@ FISHDIR = $(DATADIR)/fish/vendor_completions.d
 UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 SYSUSERSDIR = $(DESTDIR)$(PREFIX)/lib/sysusers.d
 
-# Files to install beside the C library.
+# Files to install with the C library.
 PROGRAMS = blksum blkhash blkcopy
 PAGES = $(wildcard man/*.1 man/*.3)
 DOCS = README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard docs/*.md docs/*/*.md docs/*/*/*.md)
@@ -62,7 +62,7 @@ setup: ## Install what the tests need
 	scripts/install-test-deps
 
 # The steps of a tier run one after another even with -j, because they share cargo's lock and the memory.
-LINTS = check-circles fmt clippy
+LINTS = check-circles check-words fmt clippy
 TEST = setup rust-test pytest-quick python-quick capi-test-quick go-test-quick
 REST = setup packaging-deps check-rest rust-test-rest test-features build pytest-rest python-rest capi-test go-test
 ALL = setup $(LINTS) $(filter-out setup,$(TEST) $(REST)) test-without-features test-soak test-qemu test-aarch64-short check-systems \
@@ -84,9 +84,11 @@ test-rest: ## Run what `make test` leaves out, on the release build
 test-all: ## Run all tests
 	+$(call run_steps,$(ALL))
 
-.PHONY: check-circles fmt clippy rust-test
+.PHONY: check-circles check-words fmt clippy rust-test
 check-circles:
 	scripts/check-circles
+check-words:
+	scripts/check-words
 fmt:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
@@ -246,7 +248,7 @@ deb-source: ## Make the Debian source package of this commit, in PACKAGES
 deb-source-test: deb-source ## Build it in a root of Debian testing without network
 	packaging/install-deps lintian:lintian
 	packaging/deb/test-source $(PACKAGES)
-rpm-source-test: rpm-source ## Build it there with macros in the place of those of Fedora
+rpm-source-test: rpm-source ## Build it there with macros in the place of Fedora's
 	packaging/rpm/test-source $(PACKAGES)
 
 .PHONY: release
@@ -290,12 +292,12 @@ mutants: ## List changes of FILE that no test notices
 	scripts/mutants $(FILE) $(TEST_ARGS)
 
 .PHONY: bench
-bench: ## Measure every hash beside those of other libraries
+bench: ## Measure every hash and other libraries'
 	scripts/install-bench-deps
 	$(CARGO) run --release --manifest-path bench/Cargo.toml
 
 .PHONY: bench-images
-bench-images: build ## Measure blksum beside other tools
+bench-images: build ## Measure blksum and other tools
 	scripts/install-bench-deps
 	scripts/bench-images $(TARGET_DIR)/release/blksum $(BENCH_ARGS)
 
@@ -314,7 +316,7 @@ record-programs: ## Build what `make record` runs, in TARGET_DIR/record/programs
 	$(CC) -O2 -o $(RECORD)/programs/blkhash-cases crates/capi/bench/cases.c -Icrates/capi/include \
 		$(TARGET_DIR)/capi/libblkhash_capi.a -lpthread -ldl -lm
 	scripts/simulate > $(RECORD)/programs/simulated
-record: record-programs ## Measure the library and images in memory on 1 to all processors, beside the C project
+record: record-programs ## Measure the library and images in memory on 1 to all processors, as the C project does
 	python3 scripts/record $(RECORD)/programs $(RECORD)/out $(BENCH_ARGS)
 
 .PHONY: first-run
@@ -329,11 +331,11 @@ bench-capi: capi ## Measure libblkhash against its kernels
 	$(CAPI_ROOT)/blkhash-c-bench $(DIGESTS)
 
 .PHONY: bench-btrfs
-bench-btrfs: build ## Measure blkhash btrfs verify beside btrfs check, as root
+bench-btrfs: build ## Measure blkhash btrfs verify and btrfs check, as root
 	scripts/bench-btrfs $(TARGET_DIR)/release/blkhash
 
 .PHONY: bench-web
-bench-web: build ## Measure blksum on URLs beside curl and others, over wires with delays and losses, as root
+bench-web: build ## Measure blksum, curl and others on URLs, over wires with delays and losses, as root
 	scripts/install-bench-deps
 	scripts/bench-web $(TARGET_DIR)/release/blksum $(BENCH_ARGS)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the disks that fuzz targets change: real file systems and what lies around them, small, in fuzz/images.
+"""Writes the disks that fuzz targets change: real file systems and what is around them, small, in fuzz/images.
 
     fuzz/images.py [NAME...]
 

@@ -4,7 +4,7 @@
     fuzz/seeds.py [FOLDER]
 
 Inputs of targets that take values, and not bytes, are written as the crate `arbitrary` reads them: integers little endian, and
-before each item of a list a byte that is odd, and behind the last one a byte that is even.
+before each item of a list a byte that is odd, and after the last one a byte that is even.
 """
 
 import hashlib
@@ -207,7 +207,7 @@ def disks(count, is_big=False, head=b""):
 
 
 def qcow2_counted(counts):
-    """An image with reference counts of 16 bits, in clusters behind those of the other seeds."""
+    """An image with reference counts of 16 bits, in clusters after the clusters of the other seeds."""
     image = bytearray(qcow2())
     table = len(image)
     image[48:60] = struct.pack(">QI", table, 1)

@@ -99,5 +99,5 @@ func (a Algorithm) row() *digests.Row {
 }
 
 func unknownAlgorithm(name string) error {
-	return fmt.Errorf("blkhash: unknown digest %q: ParseAlgorithm takes other spellings of those of Algorithms", name)
+	return fmt.Errorf("blkhash: unknown digest %q: ParseAlgorithm takes other spellings of the names in Algorithms", name)
 }

@@ -50,7 +50,7 @@ func writeSparse(t *testing.T, name string, content []byte, extents []blkhash.Ex
 	}
 }
 
-// TestCommand compares checksums of random files with those of blksum.
+// TestCommand compares checksums of random files with blksum's.
 func TestCommand(t *testing.T) {
 	blksum, folder := command(t), t.TempDir()
 	cases := uint64(1000)

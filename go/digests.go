@@ -17,7 +17,7 @@ type ShortBlockSink interface {
 }
 
 // BlockDigests passes the digests of all blocks of content to a sink, and computes no checksum. The digest of a block
-// is that of salt and block, for a short last block too. Any salt is possible. Content and options are those of [Sum].
+// covers salt and block, for a short last block too. Any salt is possible. Content and options are as in [Sum].
 func BlockDigests(ctx context.Context, r io.ReaderAt, size int64, extents Extents, a Algorithm, blockSize int,
 	salt []byte, s Sink, opts ...Option) error {
 	if err := a.check(); err != nil {
@@ -50,7 +50,7 @@ func (noFold) restore(state []byte, _ int64) ([]byte, error) { return state, nil
 
 // A Fold computes a checksum from the digests of blocks that are known already. It implements [Sink].
 //
-// The digest of a block is that of the salt and the block. With [FSVerity], zeros complete the salt to blocks of the
+// The digest of a block covers the salt and the block. With [FSVerity], zeros complete the salt to blocks of the
 // digest, and a short last block to a whole one.
 type Fold struct {
 	parameters Parameters
@@ -88,7 +88,7 @@ func (f *Fold) Blocks(digests []byte) error {
 // ZeroBlocks adds n whole blocks of zeros. They cost almost nothing in a tree, and a digest each otherwise.
 func (f *Fold) ZeroBlocks(n int64) error {
 	if n < 0 || n > math.MaxInt64-f.blocks {
-		return fmt.Errorf("blkhash: %d blocks behind %d", n, f.blocks)
+		return fmt.Errorf("blkhash: %d blocks after %d", n, f.blocks)
 	}
 	f.fold.zeroBlocks(n)
 	f.blocks += n
@@ -111,11 +111,11 @@ func (f *Fold) Repeat(digest []byte, n int64) error {
 	return nil
 }
 
-// Sum returns the checksum of content of this length in bytes. It fails if the blocks so far are not those of this
+// Sum returns the checksum of content of this length in bytes. It fails if the blocks so far do not make this
 // length, or the construction is not defined for it. More blocks can be added after it.
 func (f *Fold) Sum(length int64) ([]byte, error) {
 	if length < 0 || f.blocks != blocksOf(length, int64(f.parameters.BlockSize)) {
-		return nil, fmt.Errorf("blkhash: %d blocks are not those of %d bytes", f.blocks, length)
+		return nil, fmt.Errorf("blkhash: %d blocks do not make %d bytes", f.blocks, length)
 	}
 	if err := f.parameters.checkLength(length); err != nil {
 		return nil, err

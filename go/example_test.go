@@ -38,7 +38,7 @@ func ExampleHasher_WriteZeros() {
 	// Output: 8ab067ab7939a3d4f40cbb118956c07c06aeae2d075d6e0a2ebbb94bd42832af
 }
 
-// The state of a hasher is small, and another process can go on with it.
+// The state of a hasher is small, and another process can continue with it.
 func ExampleHasher_MarshalBinary() {
 	first, _ := blkhash.New(blkhash.Parameters{})
 	if err := first.WriteZeros(1 << 20); err != nil {

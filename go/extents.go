@@ -13,7 +13,7 @@ type Extent struct {
 	Zero bool
 }
 
-// End returns the offset behind the extent.
+// End returns the offset after the extent.
 func (e Extent) End() int64 {
 	return e.Offset + e.Length
 }
@@ -99,7 +99,7 @@ func (p *plan) at(offset int64) (Extent, error) {
 	return Extent{Offset: offset, Length: e.End() - offset, Zero: e.Zero}, nil
 }
 
-// advance replaces the current extent by the next one. Zeros are joined with those behind them, because only whole
+// advance replaces the current extent by the next one. Zeros are joined with zeros after them, because only whole
 // blocks of zeros are not read.
 func (p *plan) advance() error {
 	next, err := p.pop()
@@ -159,5 +159,5 @@ func (p *plan) pop() (Extent, error) {
 	return rest, nil
 }
 
-// ErrExtents is the error for extents that overlap, are not in order or do not lie in the content.
+// ErrExtents is the error for extents that overlap, are not in order or are not in the content.
 var ErrExtents = errors.New("blkhash: invalid extent")

@@ -41,7 +41,7 @@ func SumFile(ctx context.Context, f *os.File, p Parameters, opts ...Option) ([]b
 }
 
 // FileSize returns the size of a regular file or a block device. It fails for files that do not tell their size, such
-// as those of procfs.
+// as in procfs.
 func FileSize(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -24,7 +24,7 @@ type fold interface {
 	// appendState appends what restore reads.
 	appendState(state []byte) ([]byte, error)
 	// restore reads the state of a fold with the same parameters after this number of blocks, and returns what is
-	// behind it.
+	// after it.
 	restore(state []byte, blocks int64) ([]byte, error)
 }
 
@@ -204,7 +204,7 @@ func restoreHash(state []byte, h hash.Hash) ([]byte, error) {
 	return rest, nil
 }
 
-// works returns whether a hash has this size and a copy of it can go on. Not every hash checks the state that it
+// works returns whether a hash has this size and a copy of it can continue. Not every hash checks the state that it
 // restores, and one with an invalid state panics later.
 func works(h hash.Hash, size int) (ok bool) {
 	defer func() { ok = recover() == nil && ok }()

@@ -93,7 +93,7 @@ func FuzzState(f *testing.F) {
 				t.Fatal(err)
 			}
 			if err := h.WriteZeros(9000); err != nil {
-				continue // the state may be that of content of nearly 2^63 bytes
+				continue // the state may belong to content of nearly 2^63 bytes
 			}
 			first := h.Sum(nil)
 			if err := h.UnmarshalBinary(again); err != nil {

@@ -14,8 +14,8 @@ import (
 // Hasher computes a checksum of content that is written to it. It implements [hash.Hash], [hash.Cloner],
 // [io.ReaderFrom], [encoding.BinaryMarshaler] and [encoding.BinaryUnmarshaler].
 //
-// Goroutines hash what was written, while the caller goes on. They end by themselves, so a Hasher needs no closing. Its
-// methods must not be called at the same time.
+// Goroutines hash what was written, while the caller continues. They end by themselves, so a Hasher needs no closing.
+// Its methods must not be called at the same time.
 type Hasher struct {
 	parameters Parameters
 	options    options
@@ -23,7 +23,7 @@ type Hasher struct {
 	current    *chunk
 	// filled is the number of bytes in the buffer of the current chunk.
 	filled int
-	// number is that of the next chunk.
+	// number is the next chunk's.
 	number int64
 	// length is the number of bytes written.
 	length int64
@@ -165,7 +165,7 @@ func (h *Hasher) fill(n int) {
 	}
 }
 
-// flush hashes the whole blocks in the buffer. What is behind them moves to the next buffer.
+// flush hashes the whole blocks in the buffer. What follows them moves to the next buffer.
 func (h *Hasher) flush() {
 	c := h.current
 	whole := h.filled - h.filled%int(h.pass.unit)
@@ -282,7 +282,7 @@ func (h *Hasher) Size() int {
 	return h.parameters.Algorithm.Size()
 }
 
-// BlockSize returns the length of a block, or that of the digest for [Linear].
+// BlockSize returns the length of a block, or of the digest for [Linear].
 func (h *Hasher) BlockSize() int {
 	if h.parameters.Construction.HasBlocks() {
 		return h.parameters.BlockSize
@@ -316,8 +316,8 @@ var errClosed = errors.New("blkhash: the hasher is closed")
 // stateMagic begins the state of a Hasher.
 const stateMagic = "blkhash\x01"
 
-// MarshalBinary returns the state, with which another Hasher of the same parameters goes on. It holds up to a block of
-// the content. It fails for [XXH3] and [XXH128], and if a sink failed. A sink is not a part of the state.
+// MarshalBinary returns the state, with which another Hasher of the same parameters continues. It holds up to a block
+// of the content. It fails for [XXH3] and [XXH128], and if a sink failed. A sink is not a part of the state.
 func (h *Hasher) MarshalBinary() ([]byte, error) {
 	return h.AppendBinary(nil)
 }
@@ -347,9 +347,9 @@ func (h *Hasher) AppendBinary(b []byte) ([]byte, error) {
 	return append(b, h.current.buffer[:h.filled]...), nil
 }
 
-// UnmarshalBinary replaces the content by that of a state. It fails if the state is not valid or has other parameters,
-// and the Hasher is then that of empty content. A state determines the checksum, so take it only from where you would
-// take the content.
+// UnmarshalBinary replaces the content by the content of a state. It fails if the state is not valid or has other
+// parameters, and the Hasher then has empty content. A state determines the checksum, so take it only from where you
+// would take the content.
 func (h *Hasher) UnmarshalBinary(state []byte) error {
 	h.Reset()
 	if err := h.restore(state); err != nil {

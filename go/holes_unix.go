@@ -63,7 +63,7 @@ func seek(f *os.File, at int64, whence int, size int64) (int64, error) {
 		}
 		return size, nil
 	case err != nil:
-		return 0, fmt.Errorf("blkhash: holes behind offset %d: %w", at, err)
+		return 0, fmt.Errorf("blkhash: holes after offset %d: %w", at, err)
 	}
 	return min(max(offset, at), size), nil
 }

@@ -29,7 +29,7 @@ func (f *failsOnce) ShortBlock([]byte) error {
 	return io.ErrShortWrite
 }
 
-// TestFailureOfTheLastBlock has an error of a sink at the end, behind which no checksum may come.
+// TestFailureOfTheLastBlock has an error of a sink at the end, after which no checksum may come.
 func TestFailureOfTheLastBlock(t *testing.T) {
 	for _, c := range []blkhash.Construction{blkhash.Streams(4), blkhash.Flat, blkhash.Concat, blkhash.FSVerity} {
 		h, err := blkhash.New(blkhash.Parameters{Construction: c}, blkhash.WithSink(&failsOnce{}))

@@ -310,7 +310,7 @@ func (p *pass) clone() *pass {
 	return copied
 }
 
-// sums returns the checksums of content of this length. The pass cannot go on after that.
+// sums returns the checksums of content of this length. The pass cannot continue after that.
 func (p *pass) sums(length int64) ([][]byte, error) {
 	sums := make([][]byte, len(p.order))
 	for i, place := range p.order {

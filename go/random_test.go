@@ -247,7 +247,7 @@ func TestSumAllReadsOnce(t *testing.T) {
 	for i, p := range all {
 		one, err := blkhash.Sum(t.Context(), newReader(content), int64(len(content)), nil, p)
 		if err != nil || !bytes.Equal(one, sums[i]) {
-			t.Errorf("%+v: %x alone and %x beside others, %v", p, one, sums[i], err)
+			t.Errorf("%+v: %x alone and %x among others, %v", p, one, sums[i], err)
 		}
 	}
 }

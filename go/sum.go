@@ -25,8 +25,8 @@ func WithThreads(n int) Option {
 	return func(o *options) { o.threads = n }
 }
 
-// WithSink passes the digests of blocks to s as well, with several parameters those of the first ones. [Linear] has no
-// blocks.
+// WithSink passes the digests of blocks to s as well, with several parameters the digests of the first ones. [Linear]
+// has no blocks.
 func WithSink(s Sink) Option {
 	return func(o *options) { o.sink = s }
 }
@@ -148,7 +148,7 @@ type source struct {
 }
 
 // work hashes chunks until there are no more. A chunk in use is either with a goroutine or waits for one before it, so
-// there is always one that goes on.
+// there is always one that continues.
 func (p *pass) work(ctx context.Context, s *source) {
 	for {
 		c := p.take()
@@ -170,8 +170,8 @@ func (p *pass) work(ctx context.Context, s *source) {
 	}
 }
 
-// take gives c the next range of the content and its number. It returns false if there is none. An error becomes that
-// of the chunk.
+// take gives c the next range of the content and its number. It returns false if there is none. An error becomes
+// the chunk's.
 func (s *source) take(ctx context.Context, p *pass, c *chunk) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 """The slow model of block maps (docs/reference/map-format.md): a writer, and a reader that checks every byte.
 
-Content is that of blkhash.py: bytes, or chunks of bytes and ints that stand for zeros.
+Content is as in blkhash.py: bytes, or chunks of bytes and ints that stand for zeros.
 
     >>> data = write(b"a" * 1000 + bytes(2048), "sha256", 512, file_id=bytes(16), info="{}")
     >>> map = read(data)
@@ -240,7 +240,7 @@ class Image:
         return self.parameters.page(digest for digest, _ in blocks)
 
     def cut(self, pages, checkpoints):
-        """Yields (first page, number of pages, page) of a range, cut behind checkpoints."""
+        """Yields (first page, number of pages, page) of a range, cut after checkpoints."""
         cuts = sorted({pages.start, pages.stop, *(page + 1 for page in checkpoints)})
         first = 0
         for count, page in self.pages():
@@ -494,7 +494,7 @@ def read(data, key=None, sequence=None):
 
 
 def resume_point(data):
-    """Returns the offset behind the last intact commit, behind the header if there is none."""
+    """Returns the offset after the last intact commit, after the header if there is none."""
     parameters, file_id = read_header(data)
     offset = len(data) - len(data) % PAGE - PAGE
     while offset >= PAGE:
@@ -549,7 +549,7 @@ def read_commit(data, offset, parameters, file_id):
     check(it.stored == it.hash_count, "the number of page hashes does not match")
     check(2 <= it.info_size <= MAX_INFO, "the info is too short or too long")
 
-    # Behind the commit before, one behind the other, up to the record.
+    # After the commit before, one after the other, up to the record.
     sizes = (it.entries * ENTRY.size, it.hash_count * 32, it.info_size)
     end = it.directory
     for area, size in zip((it.directory, it.hashes, it.info), sizes):
@@ -666,7 +666,7 @@ def check_order(commits):
         it = map.commit
         check(it.sequence == number, "the sequence number does not match")
         if number > 1 and commits[number - 2].commit.kind == CHECKPOINT:
-            check(it.size == commits[number - 2].size, "the size changed behind a checkpoint")
+            check(it.size == commits[number - 2].size, "the size changed after a checkpoint")
         if it.kind == FINAL:
             pages = []
             continue
@@ -742,7 +742,7 @@ def checksum(map, construction):
 def diff(left, right):
     """Returns (block, kind) of each block of both images that differs, or is not known.
 
-    Kinds are `changed`, `zeroed`, `written` and `unknown`. Blocks behind the end of the shorter image
+    Kinds are `changed`, `zeroed`, `written` and `unknown`. Blocks past the end of the shorter image
     are not compared.
     """
     check(left.parameters == right.parameters, "the maps have different parameters")

@@ -1,6 +1,6 @@
 """All digest algorithms of the project with one interface: new(name), update(bytes), digest().
 
-Most algorithms are those of hashlib. CRC-32 is that of zlib, other CRCs, XXH64 and SipHash are
+Most algorithms are hashlib's. CRC-32 is zlib's, other CRCs, XXH64 and SipHash are
 plain code, and the rest comes from the PyPI packages xxhash and blake3. The bytes of a CRC or an
 XXH value are big endian, as printed in hexadecimal. SipHash returns its 8 bytes in the order of the
 reference vectors.

@@ -1,6 +1,6 @@
 """The slow model of the Merkle trees of fs-verity and dm-verity, level by level.
 
-Content is that of blkhash.py: chunks of bytes, and ints that stand for zeros.
+Content is as in blkhash.py: chunks of bytes, and ints that stand for zeros.
 
     >>> import blkhash
     >>> blkhash.checksum(bytes(8192), construction="dm-verity", block_size=4096).hex()

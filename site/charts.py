@@ -62,7 +62,7 @@ def shortened(command):
 
 
 def digests(path):
-    """Charts the fastest implementation of each digest, and that of OpenSSL."""
+    """Charts the fastest implementation of each digest, and OpenSSL's."""
     fastest, openssl = {}, {}
     with open(path) as file:
         for row in csv.DictReader(file):

@@ -124,7 +124,7 @@ def result(data, map):
 
 
 def checksums(map, image):
-    """The checksums that follow from a complete map, compared with those of the content."""
+    """The checksums that follow from a complete map, compared with the content's."""
     digest, block_size, salt = map.parameters
     for construction in ("streams:4", "streams:3", "flat", "concat", "fs-verity", "dm-verity"):
         is_tree = construction.endswith("verity")
@@ -177,7 +177,7 @@ def differences(left, right):
 
 
 def pieces(data, start=0, zeros=32):
-    """[offset, bytes] of everything behind start that is not zero, but with short runs of zeros."""
+    """[offset, bytes] of everything after start that is not zero, but with short runs of zeros."""
     found = []
     at = start
     while at < len(data):

@@ -1,4 +1,4 @@
-//! `make bench` measures every implementation of blkhash beside those of other libraries, in one
+//! `make bench` measures every implementation of blkhash and of other libraries, in one
 //! run.
 
 mod contestants;
@@ -81,7 +81,7 @@ fn theirs(contestant: contestants::Contestant) -> Contestant {
     })
 }
 
-/// Measures the hashes of blkhash beside those of other libraries.
+/// Measures the hashes of blkhash and of other libraries.
 #[derive(Parser)]
 struct Arguments {
     /// How to print what was measured

@@ -170,7 +170,7 @@ static int blkmap_config_complete(nbdkit_next_config_complete *next, nbdkit_back
         return -1;
     }
     if (make_path == NULL && (digest != NULL || make_block_size != 0)) {
-        nbdkit_error("blkmap: map-digest and map-block-size are those of a new map: map-make=FILE "
+        nbdkit_error("blkmap: map-digest and map-block-size are for a new map: map-make=FILE "
                      "is needed");
         return -1;
     }
@@ -303,7 +303,7 @@ static void blkmap_close(void *handle)
     free(handle);
 }
 
-/* Refuses content of another size than that of the map. */
+/* Refuses content of another size than the map's. */
 static int blkmap_prepare(nbdkit_next *next, void *opened, int readonly)
 {
     struct handle *handle = opened;
@@ -392,7 +392,7 @@ static int no(nbdkit_next *next, void *handle)
 enum fate {
     REFUSED,
     PASSED,
-    VERIFIED, /* passed, and equal to those of the map */
+    VERIFIED, /* passed, and equal to the map's */
 };
 
 /* Decides about whole blocks. bytes is NULL for zeros. */
@@ -454,8 +454,8 @@ static enum fate read_blocks(nbdkit_next *next, const struct handle *handle, uns
 }
 
 /*
- * Copies a part of a block. The block is kept for the next part if it is that of the map: anything else can
- * be that of another export or of another time.
+ * Copies a part of a block. The block is kept for the next part if it equals the map's: anything else can
+ * be of another export or of another time.
  */
 static int read_part(nbdkit_next *next, const struct handle *handle, unsigned char *buf,
                      uint32_t count, uint64_t offset, uint32_t flags, int *err)

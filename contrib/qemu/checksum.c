@@ -233,7 +233,7 @@ static bool coroutine_fn take_part(ChecksumJob *job, Part *part)
     }
     part->turn = job->next_turn++;
     if (part->error) {
-        /* The error is reported after those of the parts before it. */
+        /* The error is reported after the errors of earlier parts. */
         job->next = job->size;
         return true;
     }

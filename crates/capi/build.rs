@@ -9,7 +9,7 @@ fn main() {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-z,relro,-z,now");
     }
     // blake3 has a function for its own C code on ARM, which Rust exports. A linker that takes the last of several
-    // version scripts, as that of zig does, can be told what to export.
+    // version scripts, as zig's does, can be given what to export.
     println!("cargo::rerun-if-env-changed=BLKHASH_VERSION_SCRIPT");
     if let Ok(path) = std::env::var("BLKHASH_VERSION_SCRIPT") {
         println!("cargo::rustc-cdylib-link-arg=-Wl,--version-script={path}");

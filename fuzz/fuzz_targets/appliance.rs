@@ -1,6 +1,6 @@
 //! Lists and reads the disks of any appliance, an archive with changed headers and any descriptor. The names must be
-//! those that a parser of XML finds, and the content that of the one member with this name which the tar crate reads,
-//! and of the file that it leaves where it extracts all members.
+//! the ones that a parser of XML finds, and the content must equal the one member with this name which the tar crate
+//! reads, and of the file that it leaves where it extracts all members.
 
 #![no_main]
 
@@ -145,7 +145,7 @@ fn extract(archive: &[u8]) -> Option<TempDir> {
         let is_member = !entry.header().entry_type().is_pax_global_extensions();
         // False if the name leads out of the folder.
         let is_inside = entry.unpack_in(folder.path()).ok()?;
-        assert!(is_inside || !is_member, "a member beside the folder");
+        assert!(is_inside || !is_member, "a member outside of the folder");
     }
     Some(folder)
 }

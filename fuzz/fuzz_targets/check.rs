@@ -50,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
     }
     assert_eq!(Some(report.verdict()), report.rows.iter().map(Row::verdict).max());
     if is_whole(&DISKS, data) {
-        // The GPT has data of dm-verity whose tree lies behind it, which is not recognised.
+        // The GPT has data of dm-verity whose tree follows it, which is not recognised.
         assert_ne!(report.verdict(), Verdict::Damaged, "{report:?}");
         let skipped: u64 = report.rows.iter().map(|row| row.skipped).sum();
         assert!(skipped <= 1, "{report:?}");

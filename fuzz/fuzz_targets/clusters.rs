@@ -78,7 +78,7 @@ fn read(stream: &[u8], is_zstd: bool) -> Option<Vec<u8>> {
     put(2 * CLUSTER, &entry.to_be_bytes());
     put(3 * CLUSTER, &(4 * CLUSTER as u64).to_be_bytes());
     image.extend(stream);
-    // Without a byte of the stream, the cluster lies past the end of the file.
+    // Without a byte of the stream, the cluster is past the end of the file.
     let image =
         OpenOptions::new().format(Format::Qcow2).open_storage(Box::new(Memory(image)), "fuzz");
     let image = image.expect("the image is valid but for the cluster");
@@ -130,7 +130,7 @@ fn unzstd(stream: &[u8]) -> Option<Vec<u8>> {
 const CLUSTER_BITS: u32 = 12;
 const CLUSTER: usize = 1 << CLUSTER_BITS;
 
-/// Offset of the stream, behind the header, the tables of the image and those of its references.
+/// Offset of the stream, after the header, the tables of the image and the tables of its references.
 const STREAM: usize = 5 * CLUSTER;
 
 /// Maximum length of a stream: 16 sectors.

@@ -67,7 +67,7 @@ fn spans(contents: &Contents, range: Range<u64>) -> (Vec<(Range<u64>, Usage)>, B
     contents.spans(range.clone(), &mut |span| {
         let end = span.offset + span.length;
         assert!(span.length > 0 && span.offset >= last && end <= range.end, "{span:?}");
-        assert!(span.offset <= covered, "{span:?} behind a gap");
+        assert!(span.offset <= covered, "{span:?} after a gap");
         (covered, last) = (covered.max(end), span.offset);
         found.insert(span.holder.usage);
         edges.push((span.offset, span.holder.usage, true));

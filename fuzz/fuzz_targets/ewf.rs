@@ -49,7 +49,7 @@ fn repair(image: &mut [u8]) {
     }
 }
 
-/// Writes the Adler-32 of a range behind it.
+/// Writes the Adler-32 of a range after it.
 fn seal(image: &mut [u8], start: usize, length: usize) {
     let Some(end) = start.checked_add(length) else { return };
     let Some(range) = end.checked_add(4).and_then(|end| image.get_mut(start..end)) else { return };

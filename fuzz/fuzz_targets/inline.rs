@@ -89,7 +89,7 @@ fuzz_target!(|input: (u8, bool, Vec<u8>, Vec<(u16, u8)>)| {
     }
 });
 
-/// Returns whether a stream of zlib has `SIZE` bytes of content. `None` if it has and is damaged behind them, where
+/// Returns whether a stream of zlib has `SIZE` bytes of content. `None` if it has and is damaged after them, where
 /// decoders may stop or not.
 fn miniz(stored: &[u8]) -> Option<bool> {
     use miniz_oxide::inflate::TINFLStatus;

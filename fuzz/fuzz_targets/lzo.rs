@@ -1,4 +1,4 @@
-//! Decompresses any bytes, and streams of liblzo2 with changes, as LZO. The content must be that of
+//! Decompresses any bytes, and streams of liblzo2 with changes, as LZO. The content must equal the content of
 //! liblzo2, and whatever it refuses must be refused.
 
 #![no_main]

@@ -1,6 +1,6 @@
 //! Parses any bytes as a superblock of dm-verity, and verifies any data with any stored tree. Every finding
-//! must be that of the definition in plain steps, and a verification without one means that the tree and
-//! its root are those of the data.
+//! must be a finding of the definition in plain steps, and a verification without one means that the tree and its root
+//! belong to the data.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Changes any bytes of the structures of real vhdx images, and repairs the checksums: those of the
+//! Changes any bytes of the structures of real vhdx images, and repairs the checksums: of the
 //! headers, region tables and entries of the log.
 
 #![no_main]

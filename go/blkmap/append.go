@@ -14,12 +14,12 @@ type base struct {
 	reader *pageReader
 }
 
-// Append begins the next state of a map: that of an image with a size in bytes. base is the last state of the map, and
-// w writes to its file behind that ([Map.End]). If w is an [io.Seeker], such as the file itself, it is moved there.
+// Append begins the next state of a map: the state of an image with a size in bytes. base is the last state of the map,
+// and w writes to its file after that ([Map.End]). If w is an [io.Seeker], such as the file itself, it is moved there.
 // Pages that are equal are not written again. All blocks come as in [NewWriter], or stay as they are with
 // [Writer.Keep]. Until Finish, readers see the old state.
 //
-// The parameters are those of the base, and the options must not have a part or a file id. The next state of a sealed
+// The parameters are the base's, and the options must not have a part or a file id. The next state of a sealed
 // map needs the same key.
 func Append(baseMap *Map, w io.Writer, imageSize int64, o WriterOptions) (*Writer, error) {
 	if o.FirstPage != 0 || o.Pages != 0 || o.FileID != [16]byte{} {
@@ -70,7 +70,7 @@ func (m *Map) checkNext(key []byte) error {
 
 func errNoKey() error { return fail(ErrSeal, "is sealed, and the key is needed") }
 
-// continueAt goes on behind a commit.
+// continueAt continues after a commit.
 func (w *Writer) continueAt(at int64, c *commit) {
 	w.position = at + pageSize
 	w.behindCommit, w.commitBefore, w.sequence = w.position, at, c.sequence

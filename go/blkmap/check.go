@@ -58,7 +58,7 @@ func (m *Map) checkState(ctx context.Context) error {
 			return err
 		}
 		if !zeros.Is(behind) {
-			return damaged(table.area.offset+length, "bytes behind a table are not zero")
+			return damaged(table.area.offset+length, "bytes after a table are not zero")
 		}
 	}
 	if err := m.checkHashes(); err != nil {
@@ -113,12 +113,12 @@ func (m *Map) checkPage(page int64, b []byte, at int64) ([]byte, error) {
 	onlyZeros := m.lengthOf(first+int64(count)-1) == int64(m.header.BlockSize)
 	for i := range count {
 		if !zeros.Is(b[i*entry+size : (i+1)*entry]) {
-			return nil, damaged(at, "bytes behind a digest of page %d are not zero", page)
+			return nil, damaged(at, "bytes after a digest of page %d are not zero", page)
 		}
 		onlyZeros = onlyZeros && bytes.Equal(b[i*entry:i*entry+size], m.zero())
 	}
 	if !zeros.Is(b[count*entry:]) {
-		return nil, damaged(at, "bytes behind the digests of page %d are not zero", page)
+		return nil, damaged(at, "bytes after the digests of page %d are not zero", page)
 	}
 	if onlyZeros {
 		return nil, damaged(at, "page %d is stored although its blocks are zero", page)
@@ -129,7 +129,7 @@ func (m *Map) checkPage(page int64, b []byte, at int64) ([]byte, error) {
 	return nil, nil
 }
 
-// checkPaddedLast checks the digest of the last block with zeros behind it, as far as that is possible without the
+// checkPaddedLast checks the digest of the last block with zeros after it, as far as that is possible without the
 // image.
 func (m *Map) checkPaddedLast(last []byte) error {
 	at := m.at + 368

@@ -13,7 +13,7 @@ const maxListedZeros = 1 << 32
 const listedZeros = 1 << 20
 
 // ChecksumParameters returns the parameters of the checksum that [Map.Checksum] computes. It fails with
-// [ErrUnsupported] if the construction needs other digests than those of the map, or another size of the image.
+// [ErrUnsupported] if the construction needs other digests than the map's, or another size of the image.
 // [blkhash.Linear] needs a CRC, and [blkhash.DMVerity] is the only one of salted digests.
 func (m *Map) ChecksumParameters(c blkhash.Construction) (blkhash.Parameters, error) {
 	h := m.header
@@ -41,8 +41,9 @@ func hasTrees(a blkhash.Algorithm) bool {
 	return blkhash.Parameters{Algorithm: a, Construction: blkhash.DMVerity}.Check() == nil
 }
 
-// Checksum returns the checksum of the image with a construction, computed from the digests alone. It is that of
-// [blkhash.Sum] with [Map.ChecksumParameters]. It fails with [ErrIncomplete] if the map does not know every block.
+// Checksum returns the checksum of the image with a construction, computed from the digests alone. It equals the
+// checksum of [blkhash.Sum] with [Map.ChecksumParameters]. It fails with [ErrIncomplete] if the map does not know every
+// block.
 func (m *Map) Checksum(ctx context.Context, c blkhash.Construction) ([]byte, error) {
 	if !m.Complete() {
 		return nil, fail(ErrIncomplete, "knows only %d of %d blocks", m.Known(), m.Blocks())

@@ -19,14 +19,14 @@ import (
 	"github.com/blkhash/blkhash/go/blkmap"
 )
 
-// command returns a function that runs `blkhash map`. BLKHASH names the program, or BLKSUM that beside it.
+// command returns a function that runs `blkhash map`. BLKHASH names the program, or BLKSUM the one next to it.
 func command(t *testing.T) func(args ...string) (string, int) {
 	program := os.Getenv("BLKHASH")
 	if blksum := os.Getenv("BLKSUM"); program == "" && blksum != "" {
 		program = filepath.Join(filepath.Dir(blksum), "blkhash")
 	}
 	if program == "" {
-		fmt.Println("skipped: maps are not compared with those of blkhash: BLKHASH does not name the program")
+		fmt.Println("skipped: maps are not compared with blkhash's: BLKHASH does not name the program")
 		t.Skip("BLKHASH is not set")
 	}
 	return func(args ...string) (string, int) {

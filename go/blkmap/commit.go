@@ -183,7 +183,7 @@ func (c *commit) check(at int64, h *header) error {
 		return damaged(at, "fields of the commit contradict each other")
 	}
 	if !c.inPlace(at) {
-		return damaged(at, "the tables do not lie before the commit")
+		return damaged(at, "the tables are not before the commit")
 	}
 	size := h.digestSize()
 	if !zeros.Is(c.zeroBlock[size:]) || !zeros.Is(c.paddedLast[size:]) {
@@ -201,7 +201,7 @@ func (c *commit) check(at int64, h *header) error {
 	return nil
 }
 
-// inPlace returns whether the tables follow each other, begin behind the commit before, and end at this one.
+// inPlace returns whether the tables follow each other, begin after the commit before, and end at this one.
 func (c *commit) inPlace(at int64) bool {
 	if c.previous%pageSize != 0 || c.directory.offset%pageSize != 0 || c.directory.offset < pageSize ||
 		c.previous > c.directory.offset-pageSize {

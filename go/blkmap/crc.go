@@ -48,7 +48,7 @@ func (c *crc) digest(n uint64) []byte {
 	return binary.BigEndian.AppendUint64(nil, n)
 }
 
-// multiply returns the product of two polynomials modulo that of the CRC.
+// multiply returns the product of two polynomials modulo the polynomial of the CRC.
 func (c *crc) multiply(a, b uint64) uint64 {
 	var product uint64
 	for bit := uint64(1) << (c.width - 1); bit != 0; bit >>= 1 {
@@ -90,8 +90,8 @@ func (c *crc) repeat(sum uint64, length, n int64) (whole, factor uint64) {
 
 // linear returns the CRC of the image.
 //
-// The CRCs with an initial value of all ones are complemented at the end as well. That of joined contents is then the
-// sum of that of the last one and of that before, shifted.
+// The CRCs with an initial value of all ones are complemented at the end as well. The CRC of joined contents is then
+// the sum of the last one's and the one before, shifted.
 func (m *Map) linear(ctx context.Context) ([]byte, error) {
 	c := crcOf(m.header.Algorithm)
 	size, blockSize := m.header.digestSize(), int64(m.header.BlockSize)

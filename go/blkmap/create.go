@@ -8,7 +8,7 @@ import (
 )
 
 // Create writes the map of an image of size bytes in r to w, or of the part in the options. It reads and hashes in
-// parallel, and skips zeros in extents, which may be nil. Options are those of [blkhash.Sum] without a sink. To compute
+// parallel, and skips zeros in extents, which may be nil. Options are as in [blkhash.Sum] without a sink. To compute
 // a checksum in the same pass, pass a [Writer] to that as its sink.
 func Create(ctx context.Context, w io.Writer, r io.ReaderAt, size int64, extents blkhash.Extents,
 	p Parameters, o WriterOptions, opts ...blkhash.Option) error {
@@ -20,7 +20,7 @@ func Create(ctx context.Context, w io.Writer, r io.ReaderAt, size int64, extents
 }
 
 // Read reads the image from the next block on, and finishes the map. r has the whole image, and extents, which may be
-// nil, are those of the whole image.
+// nil, belong to the whole image.
 func (w *Writer) Read(ctx context.Context, r io.ReaderAt, extents blkhash.Extents, opts ...blkhash.Option) error {
 	p := w.header.Parameters
 	if next, last := w.NextBlock(), w.lastBlock(); next < last {

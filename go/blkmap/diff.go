@@ -129,8 +129,8 @@ func (c *comparer) spans(left, right span) error {
 	return nil
 }
 
-// hashes compares the first pages of two spans of stored ones, whose hashes are at hand: a run of pages that are equal,
-// or one that differs. It returns the number of pages.
+// hashes compares the first pages of two spans of stored ones, whose hashes are available: a run of pages that are
+// equal, or one that differs. It returns the number of pages.
 func (c *comparer) hashes(left, right span, one, other []byte) (int64, error) {
 	equal := len(one)
 	if !bytes.Equal(one, other) {

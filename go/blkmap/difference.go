@@ -2,7 +2,7 @@ package blkmap
 
 import "bytes"
 
-// The kinds of differences, beside [Unknown]. The left side is the map, or the first of two.
+// The kinds of differences, besides [Unknown]. The left side is the map, or the first of two.
 const (
 	// Changed blocks have other data.
 	Changed Kind = "changed"
@@ -25,19 +25,19 @@ type Difference struct {
 	Kind           Kind
 }
 
-// End returns the offset behind the difference.
+// End returns the offset after the difference.
 func (d Difference) End() int64 { return d.Offset + d.Length }
 
 // side is a block that is compared.
 type side struct {
 	length int64
 	digest []byte
-	// padded is the digest with zeros behind a short block, nil if it is not known.
+	// padded is the digest with zeros after a short block, nil if it is not known.
 	padded []byte
 	zero   bool
 }
 
-// whole returns the digest with zeros behind a short block, nil if it is not known.
+// whole returns the digest with zeros after a short block, nil if it is not known.
 func (s side) whole(blockSize int64) []byte {
 	if s.length == blockSize {
 		return s.digest
@@ -72,7 +72,7 @@ func compare(left, right side, blockSize int64) Kind {
 // joiner joins neighbouring blocks of one kind to differences.
 type joiner struct {
 	blockSize int64
-	// size is that of the larger image.
+	// size is the larger image's.
 	size         int64
 	first, count int64
 	kind         Kind
@@ -102,7 +102,7 @@ func (j *joiner) flush() {
 	j.count, j.kind = 0, ""
 }
 
-// end adds what only the larger image has: the blocks behind the last one of the smaller image or, if both end in the
+// end adds what only the larger image has: the blocks after the last one of the smaller image or, if both end in the
 // same block, the bytes.
 func (j *joiner) end(left, right int64) {
 	j.flush()

@@ -10,7 +10,7 @@ import (
 // entry is a run of neighbouring pages.
 type entry struct {
 	first, count int64
-	// offset is that of the first stored page, 0 for zero pages.
+	// offset is the first stored page's, 0 for zero pages.
 	offset int64
 	// hash is the index of the hash of the first stored page.
 	hash int64
@@ -69,7 +69,7 @@ func newDirectory(r io.ReaderAt, h *header, c *commit) *directory {
 		short: c.imageSize%int64(h.BlockSize) != 0}
 }
 
-// read returns the next entry, false behind the last one. It hashes what it reads, if whole is not nil.
+// read returns the next entry, false after the last one. It hashes what it reads, if whole is not nil.
 func (d *directory) read(whole hash.Hash) (entry, bool, error) {
 	if d.next == d.area.count {
 		return entry{}, false, nil
@@ -123,7 +123,7 @@ func (d *directory) check(b []byte) (entry, error) {
 	case e.zero():
 	case e.offset%pageSize != 0 || e.offset < pageSize || e.offset > d.area.offset ||
 		e.count > (d.area.offset-e.offset)/pageSize:
-		return e, damaged(at, "pages that do not lie in the file before the directory")
+		return e, damaged(at, "pages that are not in the file before the directory")
 	case d.hash >= 0 && e.hash != d.hash || e.hash > d.hashes || e.count > d.hashes-e.hash:
 		return e, damaged(at, "pages without hashes")
 	}
@@ -141,7 +141,7 @@ func (d *directory) end() error {
 	return nil
 }
 
-// seek goes to the first entry that ends behind a page. It reads a few entries.
+// seek goes to the first entry that ends after a page. It reads a few entries.
 func (d *directory) seek(page int64) error {
 	low, high := int64(0), d.area.count
 	for low < high {

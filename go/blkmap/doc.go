@@ -4,7 +4,7 @@
 //
 // [Open] opens a map. [Map.Verify] compares an image with it, [Diff] compares two maps, [Map.Checksum] computes the
 // checksum of the image, and [Map.Runs] has all digests. [Create] makes the map of an image, and a [Writer] makes one
-// while something else reads the image. [Append] adds the next state of an image, and [Recover] goes on after an
+// while something else reads the image. [Append] adds the next state of an image, and [Recover] continues after an
 // interruption.
 //
 // A map may come from an attacker. Every byte is checked before it is used, memory is bounded, and no function panics.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The reasons of errors. An error of this package is one of them, as [errors.Is] tells, that of the io.ReaderAt or
+// The reasons of errors. An error of this package is one of them, as [errors.Is] tells, the error of the io.ReaderAt or
 // io.Writer, or of the context.
 var (
 	// ErrNotMap says that a file does not begin like a map.
@@ -21,11 +21,11 @@ var (
 	ErrMismatch = errors.New("does not match")
 	// ErrIncomplete says that a map does not know every block.
 	ErrIncomplete = errors.New("does not know every block")
-	// ErrSeal says that a map is not sealed with the key at hand, or that its key is needed.
+	// ErrSeal says that a map is not sealed with the given key, or that its key is needed.
 	ErrSeal = errors.New("has another seal")
 )
 
-// reasonError is an error with one of the reasons, and a text that replaces that of the reason.
+// reasonError is an error with one of the reasons, and a text that replaces the reason's.
 type reasonError struct {
 	reason error
 	text   string

@@ -24,7 +24,7 @@ type Info struct {
 
 // Source describes an image.
 type Source struct {
-	// Name is that of the image, without its folder. It must not be opened.
+	// Name is the image's, without its folder. It must not be opened.
 	Name   string `json:"name,omitempty"`
 	Format string `json:"format,omitempty"`
 	// Snapshot is nil without one.

@@ -22,7 +22,7 @@ type Map struct {
 	info      []byte
 	key       []byte
 
-	// zero is the digest of a block of zeros, and shortZero that of zeros as long as a short last block.
+	// zero is the digest of a block of zeros, and shortZero the digest of zeros as long as a short last block.
 	zero      func() []byte
 	shortZero func() []byte
 
@@ -164,7 +164,7 @@ func errUnfinished() error { return &reasonError{ErrUnfinished, ErrUnfinished.Er
 const (
 	// searchPart is the number of bytes that are searched at once.
 	searchPart = 1 << 20
-	// maxSearch limits what is searched for a commit. An interrupted writer leaves less behind one.
+	// maxSearch limits what is searched for a commit. An interrupted writer leaves less after one.
 	maxSearch = 4 << 30
 )
 
@@ -393,10 +393,10 @@ func (m *Map) Info() (Info, error) {
 	return info, nil
 }
 
-// End returns the offset in the file behind the commit. What follows belongs to other states.
+// End returns the offset in the file after the commit. What follows belongs to other states.
 func (m *Map) End() int64 { return m.at + pageSize }
 
-// paddedLast returns the digest of a short last block with zeros behind it, nil if it is not known.
+// paddedLast returns the digest of a short last block with zeros after it, nil if it is not known.
 func (m *Map) paddedLast() []byte {
 	if b := m.commit.paddedLast[:m.header.digestSize()]; !zeros.Is(b) {
 		return b

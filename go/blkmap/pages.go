@@ -9,11 +9,11 @@ import (
 type span struct {
 	first, count int64
 	kind         Kind
-	// offset and hash are those of the first page, if it is stored.
+	// offset and hash are the first page's, if it is stored.
 	offset, hash int64
 }
 
-// behind returns what is behind n pages of the span.
+// behind returns what follows n pages of the span.
 func (s span) behind(n int64) span {
 	s.first, s.count = s.first+n, s.count-n
 	if s.kind == Data {
@@ -89,7 +89,7 @@ func (m *Map) hashReader(limit int64) *hashReader {
 	return &hashReader{r: m.r, area: m.commit.hashes, limit: limit}
 }
 
-// get returns hashes from an index on: count, or fewer that are at hand.
+// get returns hashes from an index on: count, or fewer that are available.
 func (h *hashReader) get(index, count int64) ([]byte, error) {
 	if held := int64(len(h.part) / hashLength); index < h.first || index >= h.first+held {
 		n := min(h.limit, h.area.count-index)

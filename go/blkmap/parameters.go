@@ -17,7 +17,7 @@ const pageSize = 4096
 
 // Parameters are the definition of the digests in a map. Maps with equal parameters can be compared.
 type Parameters struct {
-	// Algorithm is any but [blkhash.Null]. The default is that of blkhash.
+	// Algorithm is any but [blkhash.Null]. The default is blkhash's.
 	Algorithm blkhash.Algorithm
 	// BlockSize is a power of two from [blkhash.MinBlockSize] to [blkhash.MaxBlockSize], by default
 	// [blkhash.DefaultBlockSize].
@@ -65,7 +65,7 @@ func (p Parameters) Check() error {
 	return nil
 }
 
-// Equal returns whether both parameters are those of the same digests.
+// Equal returns whether both parameters mean the same digests.
 func (p Parameters) Equal(other Parameters) bool {
 	p, other = p.WithDefaults(), other.WithDefaults()
 	return p.Algorithm == other.Algorithm && p.BlockSize == other.BlockSize && bytes.Equal(p.Salt, other.Salt)
@@ -102,7 +102,7 @@ func (p Parameters) pages(imageSize int64) int64 {
 	return divideUp(p.blocks(imageSize), p.PageBlocks())
 }
 
-// appendDigest appends the digest of a block with zeros behind it.
+// appendDigest appends the digest of a block with zeros after it.
 func (p Parameters) appendDigest(b, block []byte, behind int) []byte {
 	h := p.Algorithm.New()
 	h.Write(p.Salt)

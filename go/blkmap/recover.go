@@ -36,7 +36,7 @@ func Recover(r io.ReaderAt, size int64) (*Recovered, error) {
 	return recovered, nil
 }
 
-// End returns the offset behind the last commit, or behind the header if there is none. The file has to be cut there
+// End returns the offset after the last commit, or after the header if there is none. The file has to be cut there
 // before it is continued or appended to.
 func (r *Recovered) End() int64 { return r.at + pageSize }
 
@@ -58,9 +58,8 @@ func (r *Recovered) ImageSize() (int64, bool) {
 // does.
 func (r *Recovered) RawInfo() []byte { return bytes.Clone(r.info) }
 
-// Continue goes on behind the last checkpoint. w writes to the file, which was cut at
-// [Recovered.End], behind that, as in [Append]. The blocks from
-// [Writer.NextBlock] on have to come.
+// Continue continues after the last checkpoint. w writes to the file, which was cut at
+// [Recovered.End], after that, as in [Append]. The blocks from [Writer.NextBlock] on have to come.
 //
 // Every page so far is read and compared with its hash. It fails with [ErrMismatch] if the map is finished or of an
 // image of another size, and with [ErrSeal] unless all checkpoints are sealed with the key of the options, or not
@@ -152,7 +151,7 @@ func (w *Writer) take(m *Map) error {
 			p.advance(n)
 			continue
 		case s.first != w.page || n > w.end-w.page:
-			return damaged(m.at, "a checkpoint does not go on where the one before ended")
+			return damaged(m.at, "a checkpoint does not continue where the one before ended")
 		case s.kind == Zero:
 			w.zeroPages(n)
 		default:

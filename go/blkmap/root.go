@@ -6,7 +6,7 @@ import (
 	"github.com/blkhash/blkhash/go"
 )
 
-// root computes the root of a map from the hashes of its pages, in order. The tree is that of dm-verity over the pages.
+// root computes the root of a map from the hashes of its pages, in order. The tree is dm-verity over the pages.
 type root struct {
 	parameters Parameters
 	zero       []byte // the digest of a zero block

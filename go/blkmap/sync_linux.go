@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// syncData brings the content of a file to the disk. The time of the last change may stay behind.
+// syncData brings the content of a file to the disk. The time of the last change may not be written.
 func syncData(f *os.File) error {
 	connection, err := f.SyscallConn()
 	if err != nil {

@@ -22,7 +22,7 @@ type badSectors struct {
 func (b *badSectors) ReadAt(p []byte, offset int64) (int, error) {
 	for _, at := range b.bad {
 		if at >= offset && at < offset+int64(len(p)) {
-			// A system may have read what lies before.
+			// A system may have read what is before.
 			return copy(p, b.content[offset:at]), b.err
 		}
 	}

@@ -120,7 +120,7 @@ func open(t testing.TB, b []byte, opts ...blkmap.OpenOption) *blkmap.Map {
 	return m
 }
 
-// splitter passes digests to a writer, and has it write checkpoints behind some pages.
+// splitter passes digests to a writer, and has it write checkpoints after some pages.
 type splitter struct {
 	*blkmap.Writer
 	size   int

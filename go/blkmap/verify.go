@@ -17,7 +17,7 @@ import (
 // [ErrUnreadable] or [syscall.EIO] are of the kind [Unreadable], and other errors end the pass. If the sizes differ, the
 // last difference is what only the larger image has.
 //
-// Options are those of [blkhash.Sum], with a progress of bytes, without a sink. The error, if there is one, is the last
+// Options are as in [blkhash.Sum], with a progress of bytes, without a sink. The error, if there is one, is the last
 // item, such as the cause of the end of ctx.
 func (m *Map) Verify(ctx context.Context, r io.ReaderAt, size int64, extents blkhash.Extents,
 	opts ...blkhash.Option) iter.Seq2[Difference, error] {
@@ -74,7 +74,7 @@ func (m *Map) verify(ctx context.Context, r io.ReaderAt, size int64, extents blk
 			return false
 		}
 	}}
-	// Blocks behind the last one of the map are not compared.
+	// Blocks after the last one of the map are not compared.
 	end := size
 	if m.Blocks() < divideUp(size, blockSize) {
 		end = m.Blocks() * blockSize
@@ -144,7 +144,7 @@ func (a *against) ZeroBlocks(n int64) error {
 	return a.stopped()
 }
 
-// errPast is the error for blocks behind the last one of the map, which are never passed on.
+// errPast is the error for blocks after the last one of the map, which are never passed on.
 func errPast() error { return fail(ErrMismatch, "there are more blocks than the map has") }
 
 func (a *against) stopped() error {
@@ -154,7 +154,7 @@ func (a *against) stopped() error {
 	return nil
 }
 
-// compare compares a run of the map with digests of the image, nil for zero blocks. Those of blocks that could not be
+// compare compares a run of the map with digests of the image, nil for zero blocks. Results of blocks that could not be
 // read are void.
 func (a *against) compare(r blockRun, digests []byte) {
 	size := int64(a.m.header.digestSize())

@@ -12,9 +12,9 @@ import (
 	"github.com/blkhash/blkhash/go"
 )
 
-// WriterOptions are the optional parts of a map. The zero value is that of a map of a whole image.
+// WriterOptions are the optional parts of a map. The zero value is for a map of a whole image.
 type WriterOptions struct {
-	// Info is a JSON object that describes the map, up to 1 MiB. The default is that of NewInfo.
+	// Info is a JSON object that describes the map, up to 1 MiB. The default is NewInfo's.
 	Info []byte
 	// Key seals all commits. It has 16 to 4096 bytes.
 	Key []byte
@@ -23,7 +23,7 @@ type WriterOptions struct {
 	// FirstPage and Pages make the map of a part of the image: the blocks from FirstPage * PageBlocks() on, in Pages
 	// pages. Without Pages the part goes to the end of the image, and with a negative number it has no page.
 	FirstPage, Pages int64
-	// Checkpoint is the number of bytes of the map after which a checkpoint is written, from which Recover goes on.
+	// Checkpoint is the number of bytes of the map after which a checkpoint is written, from which Recover continues.
 	// Without it there is none.
 	Checkpoint int64
 }
@@ -35,7 +35,7 @@ type WriterOptions struct {
 // Blocks come in order, from the first one of the first page on. Then Finish ends the map. Nothing is overwritten, so a
 // map can be written to a pipe. Memory is 32 bytes for each stored page and each run of pages.
 //
-// After an error the map cannot go on. Methods must not be called at the same time.
+// After an error the map cannot continue. Methods must not be called at the same time.
 type Writer struct {
 	out       *bufio.Writer
 	sync      func() error
@@ -45,7 +45,7 @@ type Writer struct {
 	info      []byte
 
 	imageSize, blocks int64
-	// page is the number of the page that the next block belongs to, and end the one behind the last.
+	// page is the number of the page that the next block belongs to, and end the one after the last.
 	page, end int64
 	zero      []byte
 
@@ -57,7 +57,7 @@ type Writer struct {
 	position     int64 // of the next byte in the file
 	commitBefore int64
 	sequence     uint64
-	behindCommit int64 // the position behind the last commit
+	behindCommit int64 // the position after the last commit
 
 	every, since held
 	root         *root // nil if pages are left out
@@ -175,13 +175,13 @@ func syncOf(w io.Writer) func() error {
 	return func() error { return nil }
 }
 
-// NextBlock returns the number of the block that comes next. [Recover] begins behind the blocks that are in the file.
+// NextBlock returns the number of the block that comes next. [Recover] begins after the blocks that are in the file.
 func (w *Writer) NextBlock() int64 {
 	// The last page may have fewer blocks.
 	return min(w.page*w.header.PageBlocks()+int64(w.filled), w.blocks)
 }
 
-// lastBlock returns the number behind the last block of the part.
+// lastBlock returns the number after the last block of the part.
 func (w *Writer) lastBlock() int64 {
 	return min(w.end*w.header.PageBlocks(), w.blocks)
 }
@@ -215,8 +215,8 @@ func (w *Writer) ShortBlock(content []byte) error {
 	return nil
 }
 
-// Blocks receives the digests of blocks, one after the other. That of a short last block is computed by ShortBlock,
-// because [blkhash.FSVerity] has another one.
+// Blocks receives the digests of blocks, one after the other. The digest of a short last block is computed by
+// ShortBlock, because [blkhash.FSVerity] has another one.
 func (w *Writer) Blocks(digests []byte) error {
 	size, entry := w.header.digestSize(), w.header.entrySize()
 	if len(digests)%size != 0 {

@@ -61,7 +61,7 @@ func TestHasherFillsMap(t *testing.T) {
 	}
 }
 
-// TestRecoverAnywhere cuts a map at many places, and goes on behind the last checkpoint.
+// TestRecoverAnywhere cuts a map at many places, and continues after the last checkpoint.
 func TestRecoverAnywhere(t *testing.T) {
 	r := newRandom(2)
 	p := blkmap.Parameters{BlockSize: 512}

@@ -389,7 +389,7 @@ func (c *command) expect(t *testing.T, name string, values []string, args ...str
 	return verdicts
 }
 
-// compare compares a result with that of the command.
+// compare compares a result with the command's.
 func compare(t *testing.T, name, text string, v Value, m Match, want verdict) {
 	t.Helper()
 	var tried, wanted []string
@@ -482,7 +482,7 @@ func (c *command) values(t *testing.T, content []byte) (texts []string) {
 	return texts
 }
 
-// narrow returns options of a search, and those of the command.
+// narrow returns options of a search, and the command's.
 func (c *command) narrow() (o Options, args []string) {
 	if c.random.IntN(3) > 0 {
 		return o, nil

@@ -29,7 +29,7 @@ type Content struct {
 const (
 	// maxSnapshot leaves room for the longest path in a line.
 	maxSnapshot = 1024
-	// sector is the unit of ranges. The author of a check file who learns the results could guess shorter ones.
+	// sector is the unit of ranges. The author of a check file that learns the results could guess shorter ones.
 	sector = 512
 )
 

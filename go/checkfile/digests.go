@@ -30,7 +30,7 @@ var bySize = func() map[int][]blkhash.Algorithm {
 	return sizes
 }()
 
-// isHard returns whether it takes an attack on a digest to give other content its value. That of md5 and sha1 needs two
+// isHard returns whether it takes an attack on a digest to give other content its value. For md5 and sha1 it needs two
 // chosen contents.
 func isHard(a blkhash.Algorithm) bool {
 	return a.Cryptographic() || a == blkhash.MD5 || a == blkhash.SHA1

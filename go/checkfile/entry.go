@@ -23,7 +23,7 @@ type Entry struct {
 	Algorithm blkhash.Algorithm
 }
 
-// A Style is how a line is written. The zero value is that of blksum without options. What an entry records is always
+// A Style is how a line is written. The zero value is as in blksum without options. What an entry records is always
 // written: its tag, or else its algorithm.
 type Style struct {
 	// Binary marks the name with an asterisk, where no tag and no algorithm is written.

@@ -4,7 +4,7 @@ import "strings"
 
 var escapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
 
-// escape returns the name as a line has it, and whether the line needs a backslash in front.
+// escape returns the name as in a line, and whether the line needs a backslash in front.
 func escape(name string) (string, bool) {
 	if !strings.ContainsAny(name, "\\\n\r") {
 		return name, false

@@ -31,7 +31,7 @@ type Options struct {
 	// the same. The bytes of the file are not tried for a part of it.
 	Content Content
 
-	// Algorithms are the digests to try. Without them, those of the length of a value are tried, except those that can
+	// Algorithms are the digests to try. Without them, the ones of a value's length are tried, except those that can
 	// be forged where others cannot.
 	Algorithms []blkhash.Algorithm
 	// Construction is the one to try. Nothing else is computed then, so no match is doubted.
@@ -262,7 +262,7 @@ func (s *search) rows() []row {
 	}
 	parts, ok := s.options.parts(s.value, s.file.size)
 	if !ok {
-		s.skip("the file has not this number of parts, if their size is a power of two up to 64 MiB or that of the options")
+		s.skip("the file has not this number of parts, if their size is a power of two up to 64 MiB or as in the options")
 		return nil
 	}
 	if size := parts.parameters[0].BlockSize; s.options.BlockSize == 0 && s.file.size > int64(size) {

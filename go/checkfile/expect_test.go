@@ -423,7 +423,7 @@ func TestTagsOfOtherContent(t *testing.T) {
 	if m := expectContent(t, content, v, Options{Content: part.Content}); !m.OK || !m.Tag.Equal(part) {
 		t.Error(m)
 	}
-	// A match of a part is that of a tag that records the part.
+	// A match of a part is a match of a tag that records the part.
 	v.Tag = nil
 	if m := expectContent(t, content, v, Options{Content: part.Content}); !m.OK || !m.Tag.Equal(part) {
 		t.Error(m)

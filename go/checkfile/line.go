@@ -38,7 +38,7 @@ type list int
 const (
 	unknownList list = iota
 	plainList
-	// sfvList is a list of CRC-32 (.sfv): it begins with a comment behind a semicolon.
+	// sfvList is a list of CRC-32 (.sfv): it begins with a comment after a semicolon.
 	sfvList
 )
 
@@ -59,7 +59,7 @@ type MalformedError struct {
 	// Reason says what is wrong. It holds nothing of the line.
 	Reason string
 	// ImageTag is set if the line begins with BLKSUM-. It has a checksum of a later version, or a damaged one, that is
-	// not checked: a check fails then, where it goes on after other malformed lines.
+	// not checked: a check fails then, where it continues after other malformed lines.
 	ImageTag bool
 }
 
@@ -76,8 +76,8 @@ func ParseLine(line []byte) (*Entry, error) {
 	return new(Parser).Parse(line)
 }
 
-// Begin begins another file, as [Parser.Read] does. The form of lines without a tag stays that of the first one in all
-// files.
+// Begin begins another file, as [Parser.Read] does. The first line without a tag decides the form of all others, also
+// in later files.
 func (p *Parser) Begin() {
 	p.list = unknownList
 }
@@ -156,7 +156,7 @@ func parseSFV(line string) (*Entry, bool) {
 	return &e, true
 }
 
-// cutTag returns the tag before the first parenthesis, and the text behind the parenthesis. Blanks may be between both.
+// cutTag returns the tag before the first parenthesis, and the text after the parenthesis. Blanks may be between both.
 func cutTag(line string) (t Tag, rest string, ok bool) {
 	text, rest, ok := strings.Cut(line, "(")
 	if !ok {
@@ -225,7 +225,7 @@ func (p *Parser) parseUntagged(e *Entry, line string) (reason string) {
 }
 
 // cutAlgorithm reads the digest that a line without a tag names, and returns the text from the value on. Blanks may be
-// behind the colon. It returns false if the first word has another name and a colon.
+// after the colon. It returns false if the first word has another name and a colon.
 func cutAlgorithm(e *Entry, line string) (rest string, ok bool) {
 	word := line
 	if end := strings.IndexAny(line, " \t"); end >= 0 {
@@ -245,7 +245,7 @@ func cutAlgorithm(e *Entry, line string) (rest string, ok bool) {
 	return trimBlanks(line[len(name)+1:]), true
 }
 
-// parseDigest reads HEX or BASE64, if lines without a tag may have such a digest. Behind the name of its digest it is
+// parseDigest reads HEX or BASE64, if lines without a tag may have such a digest. After the name of its digest it is
 // any BASE64.
 func (p *Parser) parseDigest(e *Entry, text string) (reason string) {
 	decode := decodePadded
@@ -303,10 +303,10 @@ const (
 	hasNUL      = "a NUL byte"
 	badEscape   = "a backslash in an escaped name that begins no escape"
 	stdinName   = "the name of standard input, in standard input"
-	noEnd       = "no parenthesis behind the name"
-	noEquals    = "no equals sign behind the name"
+	noEnd       = "no parenthesis after the name"
+	noEquals    = "no equals sign after the name"
 	noDigest    = "no checksum in hexadecimal or base64"
-	otherLength = "a checksum of another length than that of the digest"
+	otherLength = "a checksum of another length than the digest's"
 	otherDigest = "another digest than the one that is expected"
 	noName      = "a checksum without a name"
 	oneBlank    = "one blank before the name, where lines before it have two characters"

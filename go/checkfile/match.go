@@ -62,11 +62,11 @@ const (
 	NoDoubt Doubt = iota
 	// ListOfDigests is content that may be a list of the digests of another image.
 	ListOfDigests
-	// InnerImage is content that is itself an image. The value may be that of the file of another image.
+	// InnerImage is content that is itself an image. The value may belong to the file of another image.
 	InnerImage
-	// InnerArchive is content that is itself a tar archive. The value may be that of an appliance.
+	// InnerArchive is content that is itself a tar archive. The value may belong to an appliance.
 	InnerArchive
-	// InnerCompressed is content that is itself a compressed file. The value may be that of a compressed image.
+	// InnerCompressed is content that is itself a compressed file. The value may belong to a compressed image.
 	InnerCompressed
 )
 

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// headSize is the size of what decides whether a file is text, which is that of a header of tar.
+	// headSize is the size of what decides whether a file is text, the size of a header of tar.
 	headSize = 512
 	// maxNonsense is the number of bytes without a well-formed line after which a file is not a check file. It may be a
 	// disk.
@@ -25,8 +25,9 @@ const (
 // 16 MiB.
 var ErrNotCheckFile = errors.New("checkfile: not a check file")
 
-// Read returns the entries of a check file, which may be UTF-16 behind a byte order mark. A malformed line is the error [*MalformedError], and the lines after it follow.
-// Other errors end the iteration. Comments and empty lines are left out.
+// Read returns the entries of a check file, which may be UTF-16 after a byte order mark. A malformed line is the error
+// [*MalformedError], and the lines after it follow. Other errors end the iteration. Comments and empty lines are left
+// out.
 //
 // The end of a file without a well-formed line is [ErrNotCheckFile].
 func Read(r io.Reader) iter.Seq2[Entry, error] {

@@ -92,7 +92,7 @@ func TestFilesThatAreNoCheckFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A NUL byte behind the first 512 bytes makes only its line malformed.
+	// A NUL byte after the first 512 bytes makes only its line malformed.
 	text := inHex(strings.Repeat("{}  a\n", 10) + "{}  b\x00\n{}  c")
 	entries, malformed, err := ReadAll(bytes.NewReader(text))
 	if err != nil || len(entries) != 11 || len(malformed) != 1 || malformed[0].Reason != hasNUL {

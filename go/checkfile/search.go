@@ -75,7 +75,7 @@ func combine(digests []blkhash.Algorithm, kinds []blkhash.Parameters) []blkhash.
 func (o *Options) overBlocks() []blkhash.Parameters {
 	constructions := []blkhash.Construction{o.Construction}
 	if o.Construction == "" {
-		// The numbers of streams are those of the releases of the blksum in C.
+		// The numbers of streams are from the releases of the blksum in C.
 		constructions = []blkhash.Construction{
 			blkhash.Streams(4), blkhash.Streams(32), blkhash.Streams(64), blkhash.Flat, blkhash.Concat,
 		}

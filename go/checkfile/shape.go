@@ -61,7 +61,7 @@ func shapeOf(r io.ReaderAt, size int64, extents blkhash.Extents) (shape, error) 
 	return s, nil
 }
 
-// doubt returns why a checksum with these parameters that equals a value may not be that of the content that the value
+// doubt returns why a checksum with these parameters that equals a value may not belong to the content that the value
 // was computed of. isFile is whether the content is the bytes of a file.
 func (s shape) doubt(p blkhash.Parameters, isFile bool) Doubt {
 	isLinear := p.Construction == blkhash.Linear
@@ -86,8 +86,8 @@ func (s shape) doubt(p blkhash.Parameters, isFile bool) Doubt {
 	return NoDoubt
 }
 
-// isListOf returns whether the length is that of digests of this many bytes, alone or with the length of an image
-// behind them, as flat hashes it.
+// isListOf returns whether the length fits digests of this many bytes, alone or with the length of an image after them,
+// as flat hashes it.
 func (s shape) isListOf(size int64) bool {
 	if s.length > 0 && s.length%size == 0 {
 		return true
@@ -112,7 +112,7 @@ func isDescriptorOfVerity(head []byte, length int64) bool {
 	return length == descriptorSize && head[0] == 1 && (head[1] == 1 || head[1] == 2)
 }
 
-// isTopmostBlock returns whether content may be the topmost block of a tree, with the salt in front of it or behind it.
+// isTopmostBlock returns whether content may be the topmost block of a tree, with the salt in front of it or after it.
 // The block begins with digests, and ends with zeros unless it is full.
 func isTopmostBlock(head []byte, length int64) bool {
 	// The sizes are those that veritysetup and kernels take.

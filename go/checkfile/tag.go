@@ -17,7 +17,7 @@ import (
 //     guest sees, or for the [Content] that it records.
 //   - A plain tag, such as SHA256, stands for the bytes of the file itself, image or not.
 type Tag struct {
-	// Parameters have a value in each field. Those of a plain tag are linear.
+	// Parameters have a value in each field. Parameters of a plain tag are linear.
 	Parameters blkhash.Parameters
 	// Bytes is set in a plain tag.
 	Bytes bool
@@ -238,7 +238,7 @@ const (
 )
 
 // imageNames and plainNames are the names of the algorithms in tags. The plain ones have no dashes and no capitals, and
-// are also those of rhash and openssl.
+// are also used by rhash and openssl.
 var imageNames, plainNames = func() (image, plain map[string]blkhash.Algorithm) {
 	image = map[string]blkhash.Algorithm{}
 	plain = map[string]blkhash.Algorithm{

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// newText returns a reader of text. Text in UTF-16 behind a byte order mark, which PowerShell writes, becomes UTF-8.
+// newText returns a reader of text. Text in UTF-16 after a byte order mark, which PowerShell writes, becomes UTF-8.
 // Everything else stays as it is: names are bytes.
 func newText(r io.Reader) *bufio.Reader {
 	buffered := bufio.NewReaderSize(r, bufferSize)
@@ -34,7 +34,7 @@ type utf16Reader struct {
 	order binary.ByteOrder
 	// text has what was decoded and not read.
 	text []byte
-	// next is the unit behind one that is not half of a pair, if hasNext.
+	// next is the unit after one that is not half of a pair, if hasNext.
 	next    uint16
 	hasNext bool
 }

@@ -96,7 +96,7 @@ func parsePlain(text string) (Value, error) {
 	return Value{}, errNoValue
 }
 
-// parseParts reads a value with the number of parts behind a dash.
+// parseParts reads a value with the number of parts after a dash.
 func parseParts(text string) (Value, bool) {
 	digits, count, ok := cutLast(text)
 	parts, err := strconv.ParseUint(count, 10, 32)

@@ -49,7 +49,7 @@ func TestValues(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
-	// 48 bytes of base64 are not taken for 32 of hexadecimal digits, and the reverse.
+	// 48 bytes of base64 are not read as 32 of hexadecimal digits, and the reverse.
 	for text, size := range map[string]int{
 		strings.Repeat("A", 64): 32, strings.Repeat("A", 63) + "z": 48, "00112233": 4,
 		"AAAAAAAAAAA": 8,

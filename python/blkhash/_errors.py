@@ -23,7 +23,7 @@ class Error(Exception):
     offset: int | None = None
 
     def __repr__(self) -> str:
-        # That of OSError leaves out the file.
+        # OSError's leaves out the file.
         known = ("filename", self.filename), ("offset", self.offset)
         described = [f"{name}={value!r}" for name, value in known if value is not None]
         return f"{type(self).__name__}({', '.join([*(repr(it) for it in self.args), *described])})"

@@ -55,7 +55,7 @@ def create_map(
         block_size: bytes of a block, a power of two from 512 to 64 MiB.
         salt: bytes that are hashed before each block.
         key: 16 to 4096 bytes that seal the map.
-        threads: number of threads, by default that of the processors.
+        threads: number of threads, by default one per processor.
         progress: called a few times a second and at the end, with the bytes done and their total.
         cancel: an object like `threading.Event`, which ends the work once it is set.
 
@@ -132,7 +132,7 @@ def update_map(
             `Image.changes(bitmap)` returns them.
         sample: how many of the other blocks are compared with `base`, in percent; 0 is none.
         key: 16 to 4096 bytes that seal the map, with which `base` must be sealed.
-        threads: number of threads, by default that of the processors.
+        threads: number of threads, by default one per processor.
         progress: called a few times a second and at the end, with the bytes done and their total.
         cancel: an object like `threading.Event`, which ends the work once it is set.
 

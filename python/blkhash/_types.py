@@ -12,12 +12,12 @@ Member = namedtuple("Member", "format size files")
 Member.__doc__ = "An image of a chain. `size` is None if only the program that reads it knows."
 
 Partition = namedtuple("Partition", "number offset length")
-Partition.__doc__ = "A partition of a disk. Numbers are those of Linux."
+Partition.__doc__ = "A partition of a disk. Numbers are as in Linux."
 
 Snapshot = namedtuple("Snapshot", "id name created size vm_state_size")
 Snapshot.__doc__ = """An internal snapshot of an image, which `Image(name, snapshot=id)` opens.
 
-`created` is in seconds since 1970 in UTC, `size` that of the content in bytes, and `vm_state_size` that of the saved state
+`created` is in seconds since 1970 in UTC, `size` of the content in bytes, and `vm_state_size` of the saved state
 of the virtual machine, 0 without one. All of it is the claim of the image. Bytes of `id` and `name` that are not UTF-8 are
 U+FFFD.
 """
@@ -37,9 +37,9 @@ Owner.__doc__ = "What blocks belong to, with the fields of `Owned`."
 class Differences(list):
     """A list of `Difference`, with what the blocks are used for if that was asked for.
 
-    `in_files`, `in_metadata`, `in_journal`, `in_free_space` and `elsewhere` are numbers of blocks that differ, as those of `blkhash map
-    diff --json`, and `ignored` that of blocks in free space that `ignore_free` leaves out. `owners` has, for each difference, a tuple of at
-    most 16 files and 16 other `Owner`, and is None without `owners`. `remarks` are those of `Owners`. All but `remarks` are None if it was not
+    `in_files`, `in_metadata`, `in_journal`, `in_free_space` and `elsewhere` are numbers of blocks that differ, as in `blkhash map
+    diff --json`, and `ignored` the number of blocks in free space that `ignore_free` leaves out. `owners` has, for each difference, a tuple of at
+    most 16 files and 16 other `Owner`, and is None without `owners`. `remarks` are as in `Owners`. All but `remarks` are None if it was not
     asked for, or if there is no file system that is read.
     """
 
@@ -71,7 +71,7 @@ Audit.__doc__ = """The judgement of a list of changes.
 
 `missed` has a `Difference` for each extent that changed and is not listed. The other fields are numbers: blocks that changed
 and are listed, that are listed and equal, that are not listed and equal, and that one side does not know; bytes of the list,
-and those of them that are in equal blocks.
+and bytes of it in equal blocks.
 """
 
 State = namedtuple("State", "commit created image_size changed_blocks changed_bytes extents")
@@ -79,7 +79,7 @@ State.__doc__ = """A state of a map.
 
 `commit` is the number with which `Map` opens it, and `created` the time at which it was made, if the map says it. The other
 fields are the size of the image in bytes, and how much differs from the state before: blocks, their bytes, and the extents in
-which they lie. These are None for the first state.
+which they are. These are None for the first state.
 """
 
 Run = namedtuple("Run", "offset length kind digests")
@@ -98,7 +98,7 @@ Copied = namedtuple(
 )
 Copied.__doc__ = """The result of a copy.
 
-`checksum` is that of the content, of `size` bytes, and `format` that of the source. `written`, `zeroed` and `equal` are numbers
+`checksum` is of the content, of `size` bytes, and `format` the source's. `written`, `zeroed` and `equal` are numbers
 of bytes: those that were written, that became or stayed zero without being written, and that the destination had already.
 `verified` is "readback" or "source". `read_back` is how the destination was read: "direct" is around the page cache,
 "page-cache" through it, "nbd" from the server. It is None for "source", and so is `destination_size`, the size of the destination
@@ -176,7 +176,7 @@ Layer = namedtuple(
 Layer.__doc__ = """A layer of an image, such as its partition table or a file system.
 
 `place` is "image", "disk", "partition 2" or "partition 2: LV root", and `partition` the number if the layer is all of a partition.
-`offset` and `length` are the part of the disk that it lies in. `layer` is its kind, such as "gpt" or "ext4", or "unknown". `verdict`
+`offset` and `length` are the part of the disk that it is in. `layer` is its kind, such as "gpt" or "ext4", or "unknown". `verdict`
 is "clean", "incomplete" (something could not be verified) or "damaged". `verified` has a `Verified` for each kind of structure, and
 `unprotected_bytes` is the size of content without a checksum. `mismatches`, `damaged`, `unreadable` and `skipped` are numbers of
 findings. The layer "image" has numbers of clusters that nothing uses (`leaks`) and of reference counts that are computed anew when
@@ -189,9 +189,9 @@ CheckFinding = namedtuple(
 )
 CheckFinding.__doc__ = """What is wrong with a layer of an image.
 
-`place`, `partition` and `layer` are those of the `Layer`. `problem` is "mismatch" (a checksum does not match), "damaged" (bytes
-violate the rules of the layer), "unreadable" or "skipped" (a limit was reached, or a feature is not read). `offset` is that of
-the `structure` in the content of the image, or in its file if `place` is "image", and `layer_offset` that in the layer. `length` is
+`place`, `partition` and `layer` are the `Layer`'s. `problem` is "mismatch" (a checksum does not match), "damaged" (bytes
+violate the rules of the layer), "unreadable" or "skipped" (a limit was reached, or a feature is not read). `offset` is of
+the `structure` in the content of the image, or in its file if `place` is "image", and `layer_offset` in the layer. `length` is
 0 if unknown. `object` is the number of the inode or file record, or None, and `files` has at most 16 names of files that are hit. The
 finding stands for `count` of them.
 """
@@ -258,7 +258,7 @@ VerifiedSum = namedtuple("VerifiedSum", "name hexdigest tag verdict reason")
 VerifiedSum.__doc__ = """A line of a check file that was compared with its image.
 
 `verdict` is "ok", "failed" (the image has another checksum), "undecided" (it has this one, which proves nothing), "missing" or
-"error" (it cannot be read). `reason` says more, unless it is ok. `tag` is that of the line, or how the checksum turned out to be
+"error" (it cannot be read). `reason` says more, unless it is ok. `tag` is the line's, or how the checksum turned out to be
 computed.
 """
 

@@ -10,7 +10,7 @@ file system, an NBD URI. It must not change meanwhile, so give it a snapshot.
     with LocalCluster(n_workers=4, threads_per_worker=1) as cluster, Client(cluster) as client:
         create_map(client, "/dev/snapshots/vm1", 64, "/maps/vm1.blkmap")
 
-It works with every cluster that has a `distributed.Client`, such as those of dask-jobqueue for Slurm.
+It works with every cluster that has a `distributed.Client`, such as the clusters of dask-jobqueue for Slurm.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ def create_map(
 ) -> str:
     """Makes the map `out` of `image` in `shards` parts, and returns its name.
 
-    With `results="files"`, the shards are files beside `out`, `OUT.K-of-N`, on storage that all workers and this
-    process share. If the call fails or is interrupted, the next one goes on with them. They are removed at the end
+    With `results="files"`, the shards are files next to `out`, `OUT.K-of-N`, on storage that all workers and this
+    process share. If the call fails or is interrupted, the next one continues with them. They are removed at the end
     unless `keep` is set. With `results="bytes"`, workers share nothing but the image: they send each shard, of at
     most 16 MiB, to this process.
 
-    `options` are those of `blkhash map create`, such as `["--block-size", "1M", "-d", "blake3"]`. `workers` pins the
-    tasks to these workers. `resources` are those of Dask that a task needs. A task that fails is tried `retries`
+    `options` are as in `blkhash map create`, such as `["--block-size", "1M", "-d", "blake3"]`. `workers` pins the
+    tasks to these workers. `resources` are Dask's that a task needs. A task that fails is tried `retries`
     times, and not again where that cannot help. One whose file is written by another process, as after a worker was
     lost, waits for it up to `lock_timeout` seconds. `progress` is called with the number of shards that are done, and
     of all. `force` overwrites a map that exists.

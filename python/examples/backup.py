@@ -4,7 +4,7 @@
     backup.py IMAGE FOLDER      copies the image to FOLDER as compressed qcow2, with its map
     backup.py --verify FOLDER   compares all backups in FOLDER with their maps
 
-The map is that of the original. A backup matches it only if the conversion and the storage kept every byte.
+The map is of the original. A backup matches it only if the conversion and the storage kept every byte.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import blkhash
 
 
 def back_up(image, folder):
-    """Copies an image. Nothing is left behind if that fails."""
+    """Copies an image. Nothing remains if that fails."""
     target = folder / (image.stem + ".qcow2")
     map_path = target.with_suffix(".blkmap")
     blkhash.create_map(image, map_path, progress=show)

@@ -39,7 +39,7 @@ pub fn salt(salt: Option<&Bound<'_, PyAny>>) -> PyResult<Salt> {
 pub fn changes(extents: Vec<(u64, u64)>) -> PyResult<Changes> {
     let extent = |(offset, length): (u64, u64)| {
         let end = offset.checked_add(length);
-        end.map(|end| offset..end).ok_or_else(|| value_error("an extent ends behind 2^64"))
+        end.map(|end| offset..end).ok_or_else(|| value_error("an extent ends past 2^64"))
     };
     extents.into_iter().map(extent).collect()
 }
@@ -102,7 +102,7 @@ pub fn tuning(threads: Option<usize>, max_zeros: Option<u64>) -> PyResult<Tuning
     Ok(Tuning::default().with_threads(threads).with_max_zeros(max_zeros))
 }
 
-/// Returns the number of threads, by default that of the processors.
+/// Returns the number of threads, by default one per processor.
 pub fn threads(threads: Option<usize>) -> PyResult<usize> {
     match threads.map(NonZero::new) {
         None => Ok(Tuning::default().threads),

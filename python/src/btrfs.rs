@@ -27,7 +27,7 @@ use crate::types;
 ///         needs all of them, in any order.
 ///     limit: largest number of findings that are kept. All are counted.
 ///     max_files: largest number of files that are named for each finding.
-///     threads: number of threads, by default that of the processors.
+///     threads: number of threads, by default one per processor.
 ///     progress: called a few times a second and at the end, with the bytes done and their total,
 ///         which is an estimate until then.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.
@@ -50,7 +50,7 @@ use crate::types;
 /// (True, True)
 #[pyfunction]
 #[pyo3(signature = (*images, limit=100, max_files=16, threads=None, progress=None, cancel=None, **options))]
-#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+#[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn btrfs_verify<'py>(
     py: Python<'py>,
     images: &Bound<'py, PyTuple>,

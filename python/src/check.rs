@@ -25,7 +25,7 @@ use crate::types;
 /// Args:
 ///     image: an `Image` or the name of one.
 ///     max_findings: largest number of findings that are kept. All are counted.
-///     threads: number of threads, by default that of the processors.
+///     threads: number of threads, by default one per processor.
 ///     progress: called a few times a second and at the end, with the bytes read and their total,
 ///         which grows with each layer.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.

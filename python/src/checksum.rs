@@ -23,13 +23,13 @@ use crate::types;
 ///     digests: name of a digest, or several, as in `algorithms_available`.
 ///     construction: how digests of blocks become one checksum: "streams:4", "flat", "concat",
 ///         "linear", "dm-verity" or "fs-verity".
-///     block_size: bytes of a block, a power of two from 512 to 64 MiB, by default that of the
-///         construction (64 KiB).
+///     block_size: bytes of a block, a power of two from 512 to 64 MiB, by default the
+///         construction's (64 KiB).
 ///     salt: bytes that are hashed before each block, for dm-verity and fs-verity.
 ///     expect: find out how the image has this value, as `blksum --expect`: HEX, BASE64,
 ///         ALGORITHM:HEX, or BASE64-N for N parts. `digests`, `construction` and `block_size`
 ///         narrow what is tried.
-///     threads: number of threads, by default that of the processors.
+///     threads: number of threads, by default one per processor.
 ///     progress: called a few times a second and at the end, with the bytes done and their total.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.
 ///     offset: first byte of the image that belongs to the content.
@@ -61,7 +61,7 @@ use crate::types;
     signature = (name, digests=None, *, construction=None, block_size=None, salt=None, expect=None, threads=None, progress=None, cancel=None, offset=0, length=None, **options),
     text_signature = "(name, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', expect=None, threads=None, progress=None, cancel=None, offset=0, length=None, **options)"
 )]
-#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+#[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn checksum<'py>(
     py: Python<'py>,
     name: &Bound<'py, PyAny>,

@@ -28,8 +28,8 @@ use crate::types;
 /// it holds.
 ///
 /// What exists is not overwritten unasked, nor is a file of the source, and nothing that is in use. A
-/// new file may be read by those who may read all files of the source, and is removed if the copy
-/// fails or is interrupted.
+/// new file may be read by users who may read all files of the source, and is removed if the copy fails or is
+/// interrupted.
 ///
 /// Args:
 ///     source: path of an image, or as `str` also the URI of an NBD server. A `pathlib.Path` is
@@ -41,7 +41,7 @@ use crate::types;
 ///     zeros: what zeros become: "auto" (the default), "write", "punch" (they are deallocated) or
 ///         "keep-if-zero" (what is zero is left alone).
 ///     verify: what is compared with the source: "readback" (the destination, read again) or
-///         "source" (nothing: the checksum is that of what was read).
+///         "source" (nothing: the checksum is of what was read).
 ///     reflink: whether a copy of a raw image within one btrfs or XFS shares its storage: "auto"
 ///         (if it can, and is read once then) or "never".
 ///     update: read the destination, and write only what differs.
@@ -50,7 +50,7 @@ use crate::types;
 ///         `Image.changes()` returns them, to a destination that has an older state of the content.
 ///     bitmap: copy only what this bitmap in a qcow2 image marks, likewise.
 ///     expect: fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX.
-///     threads: number of threads, by default that of the processors.
+///     threads: number of threads, by default one per processor.
 ///     progress: called a few times a second and at the end, with the bytes done and their total.
 ///         Both count what is read back.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.
@@ -81,7 +81,7 @@ use crate::types;
     signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", reflink="auto", update=false, force=false, changes=None, bitmap=None, expect=None, threads=None, progress=None, cancel=None, **options),
     text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', reflink='auto', update=False, force=False, changes=None, bitmap=None, expect=None, threads=None, progress=None, cancel=None, **options)"
 )]
-#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+#[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn copy<'py>(
     py: Python<'py>,
     source: &Bound<'py, PyAny>,
@@ -149,7 +149,7 @@ pub fn copy<'py>(
         let file = Arc::clone(&file);
         move |progress| job.run(&file, progress)
     });
-    // The work may go on for a while.
+    // The work may continue for a while.
     done.inspect_err(|_| file.abandon())?.into_result(py)
 }
 
@@ -167,7 +167,7 @@ fn only(changes: Option<&Bound<'_, PyAny>>, bitmap: Option<String>) -> PyResult<
     }
 }
 
-/// Returns the parameters of the checksum, whose algorithm may be that of the expected one.
+/// Returns the parameters of the checksum, whose algorithm may be the expected one's.
 fn parameters(
     definition: &Definition,
     digest: Option<&str>,
@@ -253,7 +253,7 @@ impl Job {
         if let (Some(expected), digest) = (&self.expected, copied.digests[0])
             && digest.as_bytes() != expected
         {
-            let reason = format!("has the checksum {digest}, and not that of expect");
+            let reason = format!("has the checksum {digest}, and not the one of expect");
             return Err(Failure::Unexpected("expected", reason, name.to_owned()));
         }
         found.check_named().map_err(refused)?;
@@ -266,7 +266,7 @@ impl Job {
         let selected = &opened.selected;
         Ok(match &self.only {
             None => None,
-            // Offsets are those of the content.
+            // Offsets are in the content.
             Some(Only::Extents(changes)) => Some(changes.in_part(0, selected.size())),
             Some(Only::Bitmap(name)) => {
                 let marked = Changes::of_bitmap(opened.image(), name.as_bytes())?;

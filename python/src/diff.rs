@@ -21,7 +21,7 @@ use crate::open::Opened;
 ///     ignore_free: leave out blocks that the file systems of the right image, or else of the left one, call free.
 ///     owners: find out what the blocks are used for, and the files that they belong to.
 ///     limit: largest number of differences, so that an image cannot use all memory.
-///     threads: number of threads, by default that of the processors.
+///     threads: number of threads, by default one per processor.
 ///     progress: called a few times a second with the bytes compared and their total.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.
 ///
@@ -42,7 +42,7 @@ use crate::open::Opened;
 /// [Difference(offset=1966080, length=65536, kind='changed')]
 #[pyfunction]
 #[pyo3(signature = (left, right, *, block_size=65536, ignore_free=false, owners=false, limit=262144, threads=None, progress=None, cancel=None))]
-#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+#[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn diff<'py>(
     py: Python<'py>,
     left: &Bound<'py, PyAny>,

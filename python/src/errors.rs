@@ -25,7 +25,7 @@ pub enum Failure {
     Pass(blksum::Error, OsString),
     /// The map with this name cannot be read or written.
     Map(blkmap::Error, OsString),
-    /// The map with the first name cannot be compared with that of the second name.
+    /// The map with the first name cannot be compared with the map with the second name.
     Maps(blkmap::Error, OsString, OsString),
     /// The destination with this name is not written to.
     Refused(blkcopy::Refused, OsString),
@@ -116,7 +116,7 @@ pub fn reason(error: &blkimage::Error) -> String {
     format!("{}{source}{}", error.reason(), advice(error.hint()))
 }
 
-/// Returns which argument helps, behind a colon.
+/// Returns which argument helps, after a colon.
 pub fn advice(hint: Option<Hint>) -> String {
     hint.map_or_else(String::new, |hint| {
         format!(": {}", hint.describe(say, |way| way.describe("FILE")))

@@ -38,10 +38,10 @@ pub struct Hash {
 ///     data: the first bytes of the content.
 ///     construction: how digests of blocks become one checksum: "streams:4", "flat", "concat",
 ///         "linear", "dm-verity" or "fs-verity".
-///     block_size: bytes of a block, a power of two from 512 to 64 MiB, by default that of the
-///         construction (64 KiB).
+///     block_size: bytes of a block, a power of two from 512 to 64 MiB, by default the
+///         construction's (64 KiB).
 ///     salt: bytes that are hashed before each block, for dm-verity and fs-verity.
-///     threads: number of threads, by default that of the processors. A hash with 1 also works
+///     threads: number of threads, by default one per processor. A hash with 1 also works
 ///         after `os.fork()`.
 ///
 /// Raises:

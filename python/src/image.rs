@@ -251,7 +251,7 @@ impl Image {
         signature = (digests=None, *, construction=None, block_size=None, salt=None, expect=None, threads=None, max_zeros=None, progress=None, cancel=None),
         text_signature = "($self, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', expect=None, threads=None, max_zeros=None, progress=None, cancel=None)"
     )]
-    #[expect(clippy::too_many_arguments, reason = "are those of Python")]
+    #[expect(clippy::too_many_arguments, reason = "as in Python")]
     fn checksum<'py>(
         &self,
         py: Python<'py>,

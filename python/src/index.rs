@@ -16,7 +16,7 @@ use crate::open_map::regular_file;
 
 /// Writes the map of an index to a new file.
 #[pyfunction(name = "_import_map")]
-#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+#[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn import_map(
     py: Python<'_>,
     index: PathBuf,

@@ -30,7 +30,7 @@ impl Input {
     ) -> PyResult<Self> {
         match image.cast::<Image>() {
             Ok(_) if options.is_some_and(|options| !options.is_empty()) => {
-                Err(PyTypeError::new_err("an Image is open: its options are those of Image()"))
+                Err(PyTypeError::new_err("an Image is open: give its options to Image()"))
             }
             Ok(image) => {
                 let opened = image.get().opened()?;

@@ -30,7 +30,7 @@ impl Watch<'_, '_> {
     /// # Errors
     ///
     /// Fails if the work fails or is cancelled, or if a handler of a signal, the callback or the event raises an
-    /// exception. Then the work is cancelled. If it does not end soon, its thread is left behind, and ends later.
+    /// exception. Then the work is cancelled. If it does not end soon, its thread remains, and ends later.
     pub fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,

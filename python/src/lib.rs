@@ -4,8 +4,8 @@
 //! workspace. Classes and functions that need no Rust are in `python/blkhash/*.py`.
 //!
 //! A pass (`job.rs`) runs on a thread of its own. The thread of the caller waits without the GIL. Every 50 ms it takes the GIL, looks for
-//! signals and at `cancel`, and calls `progress`. An exception cancels the pass. If the thread does not end within a second, it is left
-//! behind. The new file of a copy is removed by the thread of the caller even then (`new_file.rs`).
+//! signals and at `cancel`, and calls `progress`. An exception cancels the pass. If the thread does not end within a
+//! second, it remains. The new file of a copy is removed by the thread of the caller even then (`new_file.rs`).
 //!
 //! What has threads, locks or connections cannot be used or dropped in a forked child, so it is `Owned`. An image that
 //! `qemu-nbd` serves lives as long as the thread that opened it, which is kept with it. The iterator over a map reads some runs at a

@@ -206,7 +206,7 @@ impl Map {
     ///     ignore_free: leave out blocks that the file systems of the image call free.
     ///     owners: find out what the blocks are used for, and the files that they belong to.
     ///     limit: largest number of extents, so that a map cannot use all memory.
-    ///     threads: number of threads, by default that of the processors.
+    ///     threads: number of threads, by default one per processor.
     ///     progress: called a few times a second and at the end, with the bytes done and their
     ///         total.
     ///     cancel: an object like `threading.Event`, which ends the work once it is set.
@@ -218,7 +218,7 @@ impl Map {
     ///     ValueError: more than `limit` extents differ, or the map is of another part of the image. The
     ///         map of a whole image is one of its partitions, too.
     #[pyo3(signature = (image, *, ignore_free=false, owners=false, limit=262144, threads=None, progress=None, cancel=None))]
-    #[expect(clippy::too_many_arguments, reason = "are those of Python")]
+    #[expect(clippy::too_many_arguments, reason = "as in Python")]
     fn verify<'py>(
         &self,
         py: Python<'py>,
@@ -257,7 +257,7 @@ impl Map {
     ///     image: an `Image` or the name of one.
     ///     changes: the extents, in any order.
     ///     limit: largest number of extents that are missed.
-    ///     threads: number of threads, by default that of the processors.
+    ///     threads: number of threads, by default one per processor.
     ///     progress: called a few times a second and at the end, with the bytes done and their
     ///         total.
     ///     cancel: an object like `threading.Event`, which ends the work once it is set.
@@ -268,7 +268,7 @@ impl Map {
     ///     CancelledError: `cancel` was set.
     ///     ValueError: more than `limit` extents are missed, or the map is of another part of the image.
     #[pyo3(signature = (image, changes, *, limit=262144, threads=None, progress=None, cancel=None))]
-    #[expect(clippy::too_many_arguments, reason = "are those of Python")]
+    #[expect(clippy::too_many_arguments, reason = "as in Python")]
     fn audit<'py>(
         &self,
         py: Python<'py>,
@@ -342,7 +342,7 @@ impl Map {
     /// Args:
     ///     construction: "streams:4", "flat", "concat", "dm-verity" or "fs-verity"; "linear" for
     ///         CRCs.
-    ///     threads: number of threads, by default that of the processors.
+    ///     threads: number of threads, by default one per processor.
     ///
     /// Raises `MapError` if the map is not complete, and `ValueError` if it cannot give this
     /// checksum.

@@ -13,7 +13,8 @@ use blksum::map::new_file;
 
 use crate::errors::Failure;
 
-/// Writes a new file that may be read by those who may read `files`, the files of an image or maps, or removes the file.
+/// Writes a new file that may be read by users who may read `files`, the files of an image or maps, or removes the
+/// file.
 pub fn to_new_file<'a>(
     output: &Path,
     files: impl IntoIterator<Item = &'a OsStr>,
@@ -21,7 +22,7 @@ pub fn to_new_file<'a>(
 ) -> Result<(), Failure> {
     let file = new_file(output, files)
         .map_err(|error| Failure::Map(error.into(), output.as_os_str().to_owned()))?;
-    // An unfinished map is taken for one by no command, but half an export may be taken for a whole one.
+    // An unfinished map is refused by every command, but half an export may pass as a whole one.
     write(file).inspect_err(|_| drop(fs::remove_file(output)))
 }
 
@@ -40,7 +41,7 @@ enum State {
 }
 
 impl Unfinished {
-    /// Opens a file, or creates it for those who may read `files`, the files of an image. Returns whether it is new.
+    /// Opens a file, or creates it for users who may read `files`, the files of an image. Returns whether it is new.
     pub fn open<'a>(
         &self,
         path: &Path,

@@ -17,7 +17,7 @@ use crate::open::Opened;
 
 /// Writes the map of an image to a new file.
 #[pyfunction(name = "_create_map")]
-#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+#[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn create_map(
     py: Python<'_>,
     image: &Bound<'_, PyAny>,

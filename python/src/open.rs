@@ -208,7 +208,7 @@ impl Opened {
         self.selected.image()
     }
 
-    /// Refuses a range of bytes: what reads a whole disk or a partition would take its beginning for that of a disk.
+    /// Refuses a range of bytes: what reads a whole disk or a partition would treat its beginning as a disk's.
     pub fn without_range(&self) -> Result<&Self, Failure> {
         match self.selected.part() {
             Some(Part::Range { .. }) => {

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{self, Failure};
 
-/// The identity of a process, which differs from those of its parents and children.
+/// The identity of a process, which differs from its parents' and children's.
 ///
 /// The ID is not enough, because a child in its own PID namespace may have the ID of its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,7 +61,7 @@ pub fn read_sums(py: Python<'_>, path: PathBuf, of_files: bool) -> PyResult<Boun
 ///     of_files: lines without a tag have sha256 of the bytes of files, as `sha256sum` writes them.
 ///     ignore_missing: leave names of which there is no file out of `is_ok`.
 ///     allow_uri: read what is named by a URI. The author of the file chooses the server.
-///     threads: number of threads, by default that of the processors.
+///     threads: number of threads, by default one per processor.
 ///     progress: called a few times a second and at the end, with the bytes done and their total,
 ///         which grows with each image.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.
@@ -85,7 +85,7 @@ pub fn read_sums(py: Python<'_>, path: PathBuf, of_files: bool) -> PyResult<Boun
 /// (True, ['ok', 'ok'])
 #[pyfunction]
 #[pyo3(signature = (path, *, folder=None, of_files=false, ignore_missing=false, allow_uri=false, threads=None, progress=None, cancel=None, **options))]
-#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+#[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn verify_sums<'py>(
     py: Python<'py>,
     path: PathBuf,

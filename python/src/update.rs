@@ -15,7 +15,7 @@ use crate::new_file::to_new_file;
 
 /// Writes the next state of a map to a new file.
 #[pyfunction(name = "_update_map")]
-#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+#[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn update_map(
     py: Python<'_>,
     base: &Bound<'_, Map>,

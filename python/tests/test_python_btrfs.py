@@ -132,7 +132,7 @@ def test_random_damage(disk):
     assert all(it.files and it.files_complete and len(it.good_mirrors) == 1 for it in data)
     assert report.file_systems[0].counts["superblock"] == 1
     assert 1 <= report.file_systems[0].counts["tree_checksum"] <= 3
-    # The same sectors as those of btrfs-progs.
+    # The same sectors as in btrfs-progs.
     images.run("dd", "if=disk", "of=fs", "bs=1M", f"skip={START // MIB}", "count=256")
     status, sectors = filesystems.check("fs")
     found = {(it.logical + 4096 * block, it.mirror) for it in data for block in range(it.blocks)}

@@ -187,7 +187,7 @@ def test_the_structure_of_an_image(disk):
         file.write(b"\0\0")
     assert len(checked("two.qcow2").findings) >= 2
     assert len(blkhash.check("two.qcow2", max_findings=1).findings) == 1
-    # The table of level 1 is behind the end of the file, so that there is no content.
+    # The table of level 1 is past the end of the file, so that there is no content.
     with open("disk.qcow2", "r+b") as file:
         file.seek(40)
         file.write((1 << 50).to_bytes(8, "big"))
@@ -314,7 +314,7 @@ def test_progress_and_cancellation(disk, servers):
 
 
 def test_an_image_that_violates_its_format(workdir):
-    """The verdict is that of the command, which finds it on opening or on reading."""
+    """The verdict equals the command's, which finds it on opening or on reading."""
     pathlib.Path("bad.img.gz").write_bytes(b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 4000)
     checked = blkhash.check("bad.img.gz")
     assert checked.verdict == "damaged" and [it.problem for it in checked.findings] == ["damaged"]

@@ -227,7 +227,7 @@ def test_a_destination_that_loses_writes(disk, servers):
 
 
 def test_failures_of_the_system(disk):
-    """The number of the error is that of the system, and nothing is left."""
+    """The number of the error is the system's, and nothing is left."""
     code = """
 import resource, signal, sys
 import blkhash
@@ -284,7 +284,7 @@ def test_cancelled_copies(disk, slow):
         with pytest.raises(blkhash.CancelledError):
             blkhash.copy(slow, destination, threads=1, cancel=event)
     assert not os.path.exists("copy") and os.path.exists("old")
-    # A thread that is left behind ends, and does not create the file later.
+    # A thread that remains ends, and does not create the file later.
     time.sleep(3)
     assert not os.path.exists("copy")
 
@@ -389,7 +389,7 @@ def test_storage_is_shared(tmp_path, monkeypatch):
 
 
 def test_only_what_changed(disk):
-    """As `blkcopy --bitmap` does it: what lies elsewhere stays, and the checksum is that of the destination."""
+    """As `blkcopy --bitmap` does it: what is elsewhere stays, and the checksum covers the destination."""
     images.qemu_img("bitmap", "--add", "disk.qcow2", "changes")
     blkhash.copy("disk.qcow2", "old.raw")
     images.qemu_io("disk.qcow2", "write -P 7 1M 64k", "write -z 3M 128k", "write -P 8 7M 64k")
@@ -419,7 +419,7 @@ def test_only_what_changed(disk):
         ({"changes": changes, "verify": "source"}, ValueError, "read back"),
         ({"changes": [(1, 2, 3)]}, ValueError, "length 2"),
         ({"changes": [(1 << 63, 1 << 63)]}, ValueError, "2\\^64"),
-        ({"changes": changes, "expect": "0" * 64}, blkhash.MismatchError, "not that of expect"),
+        ({"changes": changes, "expect": "0" * 64}, blkhash.MismatchError, "not the one of expect"),
     ]:
         with pytest.raises(error, match=reason):
             blkhash.copy("disk.qcow2", "own.raw", **arguments)

@@ -148,7 +148,7 @@ def test_tasks_are_pinned(client, disk):
 
 
 def test_a_worker_is_lost(client, disk):
-    """It is killed while it waits for its command, which goes on and holds the lock of the shard for a while."""
+    """It is killed while it waits for its command, which continues and holds the lock of the shard for a while."""
     slow = """
 if mkdir "$folder/slow-$shard" 2>/dev/null && [ "$shard" = 4 ]; then
     ( exec 9>>"$folder/many.blkmap.4-of-9"; flock 9; echo $PPID > "$folder/waits.new"
@@ -245,7 +245,7 @@ def test_what_fails_in_the_end_is_named(client, disk):
     with pytest.raises(ShardError, match="shard 7/9: .*the disk is on fire") as caught:
         create_map(client, disk, 9, "many.blkmap", blkhash=script("fails", fails), retries=1)
     assert (caught.value.shard, caught.value.status) == (7, 2)
-    # The next call goes on.
+    # The next call continues.
     create_map(client, disk, 9, "many.blkmap")
     assert_same_map()
 

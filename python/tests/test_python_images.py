@@ -188,7 +188,7 @@ def test_values_that_do_not_say_what_they_are_of(folder, tmp_path, name):
     if name != "raw":
         digest = hashlib.sha256((folder / f"disk.{name}").read_bytes()).hexdigest()
         assert blkhash.checksum(path, expect=digest).tag == "SHA256"
-        # It is not that of a part, nor of the bytes as a disk unless that is asked for.
+        # It is not a part's, nor of the bytes as a disk unless that is asked for.
         with pytest.raises(blkhash.MismatchError):
             blkhash.checksum(path, construction="linear", expect=digest)
         assert blkhash.checksum(path, format="raw", expect=digest).hexdigest == digest
@@ -213,7 +213,7 @@ def test_values_that_an_image_does_not_have(folder, tmp_path):
                 find("md5", expect=value)
             with pytest.raises(ValueError, match="no salt is tried"):
                 find(salt=b"x", expect=value)
-    # Whoever can read an image can make this file, which has its checksum.
+    # Any reader of an image can make this file, which has its checksum.
     listed = tmp_path / "list"
     listed.write_bytes(b"".join(hashlib.sha256(bytes([number])).digest() for number in range(4)))
     linear = hashlib.sha256(listed.read_bytes()).hexdigest()
@@ -571,7 +571,7 @@ def test_closed_images(folder):
     for call in (lambda: image.size, lambda: image.read(0, 1), image.checksum, image.open, image.extents):
         with pytest.raises(ValueError, match="closed"):
             call()
-    # What was begun goes on.
+    # What was begun continues.
     assert len(list(extents)) > 2
 
 

@@ -182,7 +182,7 @@ def test_snapshots(files):
 
 
 def test_the_sizes_of_a_vpc_image(files):
-    """A tag says which of two sizes was read, as that of the command does."""
+    """A tag says which of two sizes was read, as the command's does."""
     images.qemu_img("create", "-q", "-f", "vpc", "-o", "force_size=off", "disk.vhd", "5000000")
     for vpc_size in ("auto", "geometry", "current"):
         result = blkhash.checksum("disk.vhd", vpc_size=vpc_size)

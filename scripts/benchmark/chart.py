@@ -56,7 +56,7 @@ class Bar:
 
 def draw(title, captions, sections):
     """Draws `sections`, which are pairs of a name and bars. Bars have one scale in each section. Sections
-    have different scales, because microseconds would be invisible beside seconds."""
+    have different scales, because microseconds would be invisible next to seconds."""
     body = [text(8, 28, "title", title)]
     y = 28
     for caption in captions:
@@ -89,7 +89,7 @@ class Line:
 
 
 def draw_lines(title, captions, panels):
-    """Draws `panels`, which are pairs of a name and lines, two beside each other. Both axes are logarithmic, so a rate that
+    """Draws `panels`, which are pairs of a name and lines, two in a row. Both axes are logarithmic, so a rate that
     grows with the threads is a straight line, and the distance of two lines is their ratio."""
     body = [text(8, 28, "title", title)]
     top = 28

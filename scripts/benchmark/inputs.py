@@ -1,5 +1,5 @@
 """Creates the measured images when a row needs them, and verifies their content. The SHA-256 that blksum
-computes must equal that of Python's hashlib."""
+computes must equal Python's hashlib's."""
 
 import dataclasses
 import hashlib

@@ -38,7 +38,7 @@ class Peak:
 
 
 def peak(command, calls=True):
-    """Returns the peaks of `command` without its feeder. Without `calls`, omits that of anonymous memory.
+    """Returns the peaks of `command` without its feeder. Without `calls`, omits the peak of anonymous memory.
     Raises CannotTrace."""
     stdin = os.open(command.stdin or "/dev/null", os.O_RDONLY)
     feeder = None

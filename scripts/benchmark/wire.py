@@ -1,7 +1,7 @@
 """A wire between two network namespaces, with a rate, a delay and losses.
 
 It carries the packets of two TUN devices in this process, because many kernels are built without netem. Without losses, packets
-are those of segmentation offload, which have up to 64 KiB, so a wire of 1 Gbit/s takes a small part of a processor. With
+are as with segmentation offload, which have up to 64 KiB, so a wire of 1 Gbit/s takes a small part of a processor. With
 losses, each packet has 1500 bytes.
 
     wire.py NAMESPACE NAMESPACE RATE DELAY LOSS

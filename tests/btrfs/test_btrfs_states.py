@@ -177,7 +177,7 @@ def test_name_twice(image):
 
 
 def test_free_space_without_block_group(image):
-    """mkfs.btrfs up to 6.16 leaves that of its first block groups, which it removes."""
+    """mkfs.btrfs up to 6.16 leaves the one of its first block groups, which it removes."""
     leaf = image.leaf_of(FREE)
     mkfs = [key for key, _ in image.blocks[leaf].items() if key[0] == MIB]
     start = min(chunk[0] for chunk in image.layout.chunks)

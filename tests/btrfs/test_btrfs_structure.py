@@ -206,7 +206,7 @@ def cover_the_next(items, index):
 
 
 def move_onto_the_next(items, index):
-    """Moves the stripe of a chunk to that of the next chunk."""
+    """Moves the stripe of a chunk to the next chunk's."""
     items[index][1][0x38:0x40] = items[index + 1][1][0x38:0x40]
 
 
@@ -243,7 +243,7 @@ CASES = {
     # A repetition of content before the first byte, and a stream that ends too early and too late.
     "inline lzo from nowhere": (FILES, inline(2), put(29, "<B", 0x10), "tree_item"),
     "inline lzo cut off": (FILES, inline(2), cut(1), "tree_item"),
-    "inline lzo with more behind it": (FILES, inline(2), lambda items, index: items[index][1].extend(b"x"), "tree_item"),
+    "inline lzo with more after it": (FILES, inline(2), lambda items, index: items[index][1].extend(b"x"), "tree_item"),
     "inline zstd": (FILES, inline(3), put(30, "<I", 0xFF00FF55), "tree_item"),
     "name without its hash": (FILES, of(DIR_ITEM), put(30, "<B", 0x7E), "tree_item"),
     "name in one of two places": (FILES, of(DIR_INDEX), put(30, "<B", 0x7E), "contradiction"),

@@ -175,7 +175,7 @@ def assert_same(theirs, ours, program="sha256sum"):
     wanted = complaints(theirs.stderr, program)
     said = iter(complaints(ours.stderr, "blksum"))
     for line in wanted:
-        # Ours may go on with what to do.
+        # Ours may continue with what to do.
         assert any(it.startswith(line) for it in said), (line, theirs.stderr, ours.stderr)
     if not wanted:
         assert ours.stderr == b""

@@ -126,7 +126,7 @@ def is_found(blksum, image, value, options=(), **kwargs):
     if result.returncode == OK:
         assert result.stdout.startswith(f"{image}: OK (".encode()), (value, result)
         return True
-    # What has the value and proves nothing is told from what does not have it.
+    # What has the value and proves nothing is distinguished from what does not have it.
     status = "FAILED to decide" if b": has this value as " in result.stderr else "FAILED"
     assert (result.returncode, result.stdout) == (FAILED, f"{image}: {status}\n".encode()), (value, result)
     assert result.stderr.startswith((f"blksum: {image}: ".encode(), f"blksum: '{image}': ".encode())), result
@@ -235,7 +235,7 @@ def test_values_that_programs_print(blksum, here, content):
 @pytest.mark.network
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a root file system")
 def test_values_of_nbdcopy(blksum, here, tmp_path):
-    """The program of the next Debian: that of Debian 12 has no --blkhash."""
+    """The program of the next Debian: the one of Debian 12 has no --blkhash."""
     root = tmp_path / "root"
     roots.make("testing", root, "libnbd-bin", variant="extract")
     nbdcopy = roots.program(root, "nbdcopy")
@@ -560,7 +560,7 @@ def test_options_narrow(blksum, here):
 
 
 def test_digests_of_verity_are_not_those_of_other_files(blksum, workdir):
-    """The digest that `fsverity digest` and `veritysetup` print is that of a file which anyone can make."""
+    """The digest that `fsverity digest` and `veritysetup` print belongs to a file which anyone can make."""
     data = b"".join(bytes([number]) * 4 * KIB for number in range(1, 41))
     with open("disk.raw", "wb") as file:
         file.write(data)
@@ -696,7 +696,7 @@ def test_blocks_of_digests_are_not_the_image(blksum, workdir):
 
 @pytest.mark.slow
 def test_images_in_images_are_not_the_file(blksum, here, tmp_path):
-    """A value of a file (Glance) is not that of an image whose guest sees the file instead of its content."""
+    """A value of a file (Glance) does not belong to an image whose guest sees the file instead of its content."""
     for fmt in ["qcow2", "vmdk", "vdi", "vhdx", "vpc", "qed", "parallels"]:
         inner, outer = tmp_path / f"inner.{fmt}", tmp_path / "outer.qcow2"
         images.qemu_img("convert", "-f", "raw", "-O", fmt, "small.raw", inner)
@@ -776,7 +776,7 @@ def test_what_stays_open_is_not_called_damaged(blksum, workdir):
     assert (result.returncode, result.stdout) == (FAILED, UNDECIDED + b"y: FAILED\n")
     says = result.stderr.decode()
     assert "WARNING: 1 computed checksum did NOT match\n" in says, says
-    assert "WARNING: 1 computed checksum is equal, but it may be that of other content\n" in says, says
+    assert "WARNING: 1 computed checksum is equal, but it may belong to other content\n" in says, says
     result = blksum("-c", input=f"{value}  x\n".encode())
     assert result.returncode == FAILED and b"did NOT match" not in result.stderr
     for options in [["-c", "--json"], ["--json", "--expect", value, "x"]]:
@@ -883,7 +883,7 @@ def test_bytes_of_files_whose_content_cannot_be_read(blksum, workdir):
 
 
 def test_bytes_of_large_thin_images(blksum, workdir):
-    """The zeros of the content are not those of the file."""
+    """The zeros of the content are not the file's."""
     images.qemu_img("create", "-f", "qcow2", "thin.qcow2", "100G")
     listed = images.run("sha256sum", "thin.qcow2")
     assert found(blksum, "thin.qcow2", listed.split()[0].decode()) == ["bytes of the file"]
@@ -1206,7 +1206,7 @@ def test_log_of_virt_v2v(blksum, three):
 
 
 def test_digests_in_logs(blksum, three):
-    """All that nbdcopy has: md5, sha1, sha256 and sha512, beside each other."""
+    """All that nbdcopy has: md5, sha1, sha256 and sha512, next to each other."""
     a, b, c = three
     values = [nbdcopy_value(three[a], "md5"), nbdcopy_value(three[b], "sha1"), nbdcopy_value(three[c], "sha512")]
     log = log_of([value.hex() for value in values])

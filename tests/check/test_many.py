@@ -1,4 +1,4 @@
-"""Many images in one run. Lines, messages and status equal those of one run for each, in that order."""
+"""Many images in one run. Lines, messages and status are as in one run for each, in that order."""
 
 import json
 import os

@@ -376,7 +376,7 @@ def test_snapshot_of_a_raw_image_is_an_error(blksum, img):
 
 @pytest.mark.slow
 def test_partitions(blksum, workdir):
-    """The checksum of a partition is that of a file with its bytes, for any format of the image."""
+    """The checksum of a partition equals the checksum of a file with its bytes, for any format of the image."""
     content = bytearray(os.urandom(24 << 20))
     for label, table in (("gpt", "1MiB,4MiB\n6MiB,9MiB\n"), ("dos", "1MiB,4MiB,83\n6MiB,17MiB,5\n7MiB,9MiB,83\n")):
         path = workdir / label

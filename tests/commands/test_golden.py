@@ -41,7 +41,7 @@ def run(command, folder, status=0):
 
 
 def content(folder, name):
-    """The content that a guest sees, as QEMU reads it, or that of a raw file."""
+    """The content that a guest sees, as QEMU reads it, or a raw file's."""
     path = folder / name
     if path.suffix == ".img":
         return path.read_bytes()

@@ -52,7 +52,7 @@ def texts():
 
 
 def test_long_options_exist(options):
-    """Messages name options of their own program. Those of shared code are of some program."""
+    """Messages name options of their own program. Options of shared code are of some program."""
     of_program = {
         program: set().union(*(named for command, named in options.items() if command[0] == program))
         for program in ("blksum", "blkcopy", "blkhash")

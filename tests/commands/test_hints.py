@@ -91,7 +91,7 @@ def test_options_that_go_together_are_taken(blksum, files):
 
 NAMES = [
     (".", "Is a directory: use -r to hash the files in it"),
-    ("ftp://host/x", "URIs that are read are those of NBD, HTTP and S3 servers"),
+    ("ftp://host/x", "only URIs of NBD, HTTP and S3 servers can be read"),
     ("nbd:host:10809", "as a URI it is nbd://host:10809"),
     ("nbd:unix:/p/n.sock:exportname=vm1", "as a URI it is 'nbd+unix:///vm1?socket=/p/n.sock'"),
     ("nbd:unix:/a b.sock", "as a URI it is 'nbd+unix:///?socket=/a%20b.sock'"),
@@ -206,7 +206,7 @@ def test_the_likeliest_digest_is_named(blksum, files):
     assert result.returncode == 1
     assert b"have 128 digits, and sha256 has 64: try -d sha512, blake2b512 or sha3-512" in result.stderr
     assert b"--cache" not in result.stderr
-    # Beside good lines they are said as well.
+    # Next to good lines they are said as well.
     result = blksum(*strict, input=blksum("file").stdout + written)
     assert result.stdout == b"file: OK\n" and b"try -d sha512" in result.stderr
 

@@ -1,4 +1,4 @@
-"""blkhash info: the formats, sizes, snapshots and partitions are those of qemu-img and sfdisk."""
+"""blkhash info: the formats, sizes, snapshots and partitions are as in qemu-img and sfdisk."""
 
 import datetime
 import json

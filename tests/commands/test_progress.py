@@ -43,7 +43,7 @@ NAMES = {
 NUMBER = r"[0-9.]+"
 BYTES = rf"{NUMBER} (B|[KMGTPE]iB)"
 TIME = r"([0-9]+[dhms]){1,2}"
-# The parts of a line behind the name, each of which may be missing.
+# The parts of a line after the name, each of which may be missing.
 BAR = r"\[(?P<bar>=*>? *)\]"
 DETAILS = rf"(?P<amount> +{BYTES}( of {BYTES})?)?,?(?P<rate> +{BYTES}/s)?,?(?P<left> +{TIME} left)?"
 LINE = re.compile(rf"(?P<name>\S.*?)??( *(?P<percent>\d+)%( {BAR})?)?{DETAILS}")
@@ -140,7 +140,7 @@ def test_line_follows_a_resize(blksum, workdir):
 
 @pytest.mark.parametrize("columns", COLUMNS)
 def test_nothing_is_left_in_the_end(blksum, workdir, columns):
-    """Nor is anything in the way of lines and messages."""
+    """Nor is anything mixed with lines and messages."""
     for name in "ab":
         imagespec.write("3m:A", name)
     command = [blksum.path, "-p", "a", "missing", "b", "a"]
@@ -232,7 +232,7 @@ def test_opening_is_shown(blksum, workdir):
 
 @pytest.mark.parametrize("options", [[], ["-c"], ["--expect=" + "0" * 64]])
 def test_a_terminal_as_input_is_told(blksum, workdir, options):
-    """It is read to its first end, not to another one behind that."""
+    """It is read to its first end, not to another one after that."""
     keys, slave = os.openpty()
     typed = b"k" * 511 + b"\n"
     with subprocess.Popen([blksum.path, *options], stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -1,4 +1,4 @@
-"""What --verbose says of images, beside what qemu-img and the file system say."""
+"""What --verbose says of images, compared with what qemu-img and the file system say."""
 
 import json
 import os

@@ -135,7 +135,7 @@ def test_other_archives_are_no_disks(blksum, workdir):
     members = [("readme", b"x"), ("x.ovf", descriptor([("f", "d", "")], ["f"])), ("d", b"x" * 512)]
     archive("a.tar", members)
     refused = blksum("a.tar")
-    words = b"has no file with the content or the name of an image: name one, as readme, x.ovf, d behind a colon"
+    words = b"has no file with the content or the name of an image: name one after a colon, as readme, x.ovf, d"
     assert (refused.returncode, refused.stdout) == (1, b"") and words in refused.stderr, refused
     refused = blksum("-c", "a.tar")
     assert refused.returncode == 1 and b"others have no checksums" in refused.stderr, refused
@@ -174,7 +174,7 @@ def test_manifest(blksum, disks, digest):
     result = blksum("-c", "a.ova")
     expected = b"".join(f"a.ova:{name}: OK\n".encode() for name, _ in members)
     assert (result.returncode, result.stdout, result.stderr) == (0, expected, b"")
-    # Beside the members.
+    # Next to the members.
     for name, content in members:
         pathlib.Path(name).write_bytes(content)
     pathlib.Path("x.mf").write_bytes(text)
@@ -213,7 +213,7 @@ def test_a_line_of_a_manifest_that_is_not_understood(blksum, disks):
 
 @pytest.mark.parametrize("form", ["SHA-{}", "SHA{}", "SHA2-{}"])
 def test_spellings_of_manifests(blksum, disks, form):
-    """Those of VMware, and of Oracle Linux Virtualization Manager, with blanks and the folder."""
+    """Spellings of VMware, and of Oracle Linux Virtualization Manager, with blanks and the folder."""
     members, _ = disks
     text = manifest(members, "sha256").decode()
     text = text.replace("SHA256(", form.format(256) + " (./").encode()
@@ -314,7 +314,7 @@ def test_a_small_appliance_in_a_check_file_is_not_raw(blksum, workdir):
 @pytest.mark.parametrize("order", [["."], ["x.mf", "x.ovf", "cd.iso", "disk1.qcow2", "disk 2.img"],
                                    ["disk1.qcow2", "disk 2.img", "cd.iso", "x.ovf", "x.mf"]])
 def test_any_order_and_form(blksum, disks, form, order):
-    """The manifest is never taken for a check file of the files here, which are good."""
+    """The manifest is never read as a check file of the files here, which are good."""
     members, values = disks
     os.mkdir("dir")
     for name, content in [*members, ("x.mf", manifest(members, "sha256"))]:
@@ -498,7 +498,7 @@ def link(name, target, kind):
 FOLDER = tar_mutants.header(b"sub/", 0, b"5")
 EVIL_X = tar_mutants.member(b"x", EVIL)
 
-# Members after the disk `d`, which is then not what an extractor leaves behind, or extraction fails. With the number
+# Members after the disk `d`, which is then not what an extractor leaves, or extraction fails. With the number
 # of the member that is refused, and words of the message.
 ASTRAY = {
     "symbolic link": ([link(b"x", b"d", b"2"), EVIL_X], 0, 'has the symbolic link "x"'),

@@ -98,7 +98,7 @@ def test_no_disk_and_odd_members(blksum, workdir, form):
     pathlib.Path("b.bin").write_bytes(b"y" * 1000)
     tar(f"a{form}", *FORMS[form], "a.bin", "b.bin")
     refused = blksum(f"a{form}")
-    assert refused.returncode == 1 and b"name one, as a.bin, b.bin behind a colon" in refused.stderr, refused
+    assert refused.returncode == 1 and b"name one after a colon, as a.bin, b.bin" in refused.stderr, refused
     tar(f"a{form}", *FORMS[form], "a.bin")
     assert blksum.hex(f"a{form}") == value(b"x" * 1000)
     # Two members of one name, of which programs take one or the other.

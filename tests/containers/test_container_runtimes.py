@@ -20,13 +20,13 @@ RULES = [
     "which programs extract differently",
     "programs read differently",
     "that only some programs know",
-    "some programs take for",
+    "some programs read as",
     "duplicate field",
     "which is no file and has a size",
     "a file with the name of a folder",
     "two members with the name",
     "in a folder that is a file",
-    "behind a member of the same layer",
+    "after a member of the same layer",
     "a global header between the headers of a member",
     "a single one of zeros",
     "has no valid number in a tar header",
@@ -161,8 +161,8 @@ NAMED = tar_mutants.header(b"x", len(PATH), b"x") + tar_mutants.padded(PATH)
 COMMENT = tar_mutants.record(b"comment", b"x")
 # GNU tar skips the size, in which other programs find a member.
 SIZED = tar_mutants.header(b"s", 1024, b"2") + container_images.node(b"disk/a.img", content=EVIL)[:1024] + bytes(512)
-# With what podman gives: the good disk, that of the second layer or archive, something else, nothing, or an error. A check of what
-# blksum reads without the rules: the other one.
+# With what podman gives: the good disk, the one of the second layer or archive, something else, nothing, or an error. A
+# check of what blksum reads without the rules: the other one.
 ATTACKS = {
     "octets": (of_types("application/octet-stream"), "evil"),
     "case of a type": (of_types(oci_images.LAYER[:-3] + "TAR"), "evil"),

@@ -221,7 +221,7 @@ def test_names_of_disks_are_no_paths(blksum, workdir):
     digits[4] = "x:y"
     shown = [line.split(b"  ")[1].decode() for line in result.stdout.splitlines()]
     assert shown == [f"vm.tar:{name}" for name in digits] and result.returncode == 0
-    # In a container, names are those of files, and are escaped.
+    # In a container, names are file names, and are escaped.
     odd = "disk/a\n\x1b[2J"
     oci_images.container(layer((odd, b"x" * 512))).archive("odd.tar")
     result = blksum("odd.tar")
@@ -292,11 +292,11 @@ def test_members_beside_an_archive(blksum, workdir, content):
     oci_images.kubevirt({"root": content}).archive("vm.tar")
     pathlib.Path("vm.tar:root").write_bytes(b"another")
     assert blksum.hex("vm.tar:root") == value(content)
-    # Nor beside an archive that is no image, whose members are disks, too.
+    # Nor next to an archive that is no image, whose members are disks, too.
     oci_images.archive("plain.tar", [("root", b"x" * 512)])
     pathlib.Path("plain.tar:root").write_bytes(b"another")
     assert blksum.hex("plain.tar:root") == value(b"x" * 512)
-    # A file that does not stand for its members by its name names none of them beside a file with the whole name.
+    # A file that does not stand for its members by its name names none of them next to a file with the whole name.
     pathlib.Path("plain.tar").rename("plain.raw")
     pathlib.Path("plain.tar:root").rename("plain.raw:root")
     assert blksum.hex("plain.raw:root") == value(b"another")
@@ -402,7 +402,7 @@ def test_compressed_layers(blksum, workdir, qcow2, content, end, size):
         assert copied.returncode == 0, copied.stderr
         assert pathlib.Path("copy.raw").read_bytes() == other
         pathlib.Path("copy.raw").unlink()
-    # Only bytes of the blob differ: those of the header that nothing looks at.
+    # Only bytes of the blob differ: bytes of the header that nothing looks at.
     [blob] = [it for it in layout.files if layout.files[it] == packed(end)(layers[1])]
     if end == "gz":
         layout.files[blob] = bytes([*layout.files[blob][:4], 1, *layout.files[blob][5:]])
@@ -412,7 +412,7 @@ def test_compressed_layers(blksum, workdir, qcow2, content, end, size):
 
 @pytest.mark.slow
 def test_disks_that_cannot_seek(blksum, workdir):
-    """A qcow2 image whose tables are behind its content, in a layer of one piece."""
+    """A qcow2 image whose tables follow its content, in a layer of one piece."""
     images.qemu_img("create", "-q", "-f", "qcow2", "far.qcow2", "1G")
     pathlib.Path("part").write_bytes(random.Random(9).randbytes(MIB))
     # The end of the disk is stored before its middle, and not at the start, where decoding may begin again.

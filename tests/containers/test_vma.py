@@ -115,7 +115,7 @@ def test_damage(blksum, workdir):
         (changed(clusters[0] + 7, b"\x09"), b"extent whose header does not match its MD5"),
         (twice, b"twice"),
         (backups.seal(changed(clusters[0], one[:3] + b"\x09" + one[4:])), b"unknown device"),
-        (backups.seal(changed(clusters[0], one[:4] + b"\0\1\0\0")), b"behind the end of its device"),
+        (backups.seal(changed(clusters[0], one[:4] + b"\0\1\0\0")), b"past the end of its device"),
         (backups.seal(changed(first + 6, b"\0\0")), b"of another number of blocks"),
         (good[: len(good) - 100], b"cut off"),
         (good[: first + 100], b"cut off"),

@@ -99,7 +99,7 @@ def test_damage(blksum, workdir):
         (dict(change=lambda members: members[2:4] + members[:2] + members[4:]), b""),
         (dict(change=renamed("Ref:7/00000002", "Ref:7/2")), b"no block of a disk"),
         (dict(sizes={"Ref:7": len(data) + 1}), b"of which it states"),
-        (dict(sizes={"Ref:7": len(data) - 1}), b"behind the end"),
+        (dict(sizes={"Ref:7": len(data) - 1}), b"past the end"),
         (dict(text=b"<value>"), b"ova.xml"),
     ]
     for how, word in cases:

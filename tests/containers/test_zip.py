@@ -63,7 +63,7 @@ def test_which_member_is_a_disk(blksum, workdir):
     assert blksum.hex("a.zip") == value(disk)
     archive([("a.bin", disk), ("b.bin", disk)])
     refused = blksum("a.zip")
-    assert refused.returncode == 1 and b"name one, as a.bin, b.bin behind a colon" in refused.stderr
+    assert refused.returncode == 1 and b"name one after a colon, as a.bin, b.bin" in refused.stderr
     archive([("a.img", disk), ("b.iso", b"x" * 4096)])
     assert [line.split()[1] for line in blksum("a.zip").stdout.splitlines()] == [b"a.zip:a.img", b"a.zip:b.iso"]
     unknown = blksum("a.zip:c.img")
@@ -136,13 +136,13 @@ def test_archives_that_programs_read_differently(blksum, workdir):
         "another CRC": (changed(14, b"\x01\x02"), b"another CRC-32"),
         "encrypted in one": (changed(6, b"\x01"), b"another method"),
         "overlap": (changed(central + 46 + 5 + 42, struct.pack("<I", 0)), b"overlaps"),
-        "prefix": (b"#!/bin/sh\n" + good, b"is a zip archive behind 10 other bytes"),
-        "trailing": (good + b"more", b"other bytes behind its end"),
+        "prefix": (b"#!/bin/sh\n" + good, b"is a zip archive after 10 other bytes"),
+        "trailing": (good + b"more", b"other bytes past its end"),
         "two ends": (changed(end + 20, struct.pack("<H", 22)) + b"PK\x05\x06" + bytes(18), b"several ends"),
         "cut": (good[: end - 10], b"no end of a zip archive"),
         "volumes": (changed(end + 4, b"\x01"), b"several volumes"),
         "count": (changed(end + 8, b"\x01\0\x01\0"), b"longer than its members"),
-        "gap": (good[:second] + b"hidden" + good[second:], b"behind 6 other bytes"),
+        "gap": (good[:second] + b"hidden" + good[second:], b"after 6 other bytes"),
         "absolute": (good.replace(b"a.img", b"/.img"), b"absolute"),
         "above": (good.replace(b"a.img", b"../ai"), b'".."'),
         "backslash": (good.replace(b"a.img", b"d\\img"), b"backslash"),

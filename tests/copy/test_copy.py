@@ -131,7 +131,7 @@ def test_devices(workdir, sector, seed):
         with loop_device(backing, "-b", str(sector)) as device:
             case.copy(case.options(old), device)
             same(device, case.raw, case.size)
-        # What is behind the copy stays.
+        # What follows the copy stays.
         assert backing.read_bytes()[case.size :] == before[case.size :]
 
 
@@ -333,7 +333,7 @@ def test_expect(disk):
     run("--force", "--expect", "blake3:" + blksum("-d", "blake3", "disk.qcow2").split()[0], "disk.qcow2", "copy")
     result = attempt("--force", "--expect", value[:-1] + "0", "disk.qcow2", "copy")
     assert result.returncode == 1 and result.stdout == b""
-    assert b", and not that of --expect: tried as streams:4, streams:32, " in result.stderr, result
+    assert b", and not the one of --expect: tried as streams:4, streams:32, " in result.stderr, result
     wrong = value[:-1] + "0"
     assert attempt("--map", "m", "--expect", wrong, "disk.qcow2", "new").returncode == 1
     assert not os.path.exists("new") and not os.path.exists("m")
@@ -358,7 +358,7 @@ def test_expect(disk):
         result = attempt("--force", "--expect", *options, "disk.qcow2", "copy")
         assert result.returncode == 2 and says in result.stderr.decode(), (options, result)
     result = attempt("--force", "--expect", sha1[:-41] + 40 * "0", "disk.qcow2", "copy")
-    assert result.returncode == 1 and result.stderr.endswith(b", and not that of --expect\n"), result
+    assert result.returncode == 1 and result.stderr.endswith(b", and not the one of --expect\n"), result
     for options in [("--expect", "12"), ("--expect", value, "--digest", "sha1"), ("--expect", value, "--verify=none")]:
         assert attempt("--force", *options, "disk.qcow2", "copy").returncode == 2
 
@@ -396,7 +396,7 @@ def test_what_a_value_is_of(disk, servers):
     for source in sources:
         for options in [[], ["--map=wrong"]] if source != "disk.raw.gz" else [[]]:
             result = attempt(*options, "--expect", "0" * 64, source, "new")
-            assert result.returncode == 1 and b"not that of --expect" in result.stderr, (source, result)
+            assert result.returncode == 1 and b"not the one of --expect" in result.stderr, (source, result)
             assert gone("new") and gone("wrong")
 
 
@@ -413,10 +413,10 @@ def test_a_value_of_the_compressed_file(disk):
             own = {"sha256sum": [], "sha512sum": ["-d", "sha512"], "md5sum": ["-d", "md5"]}[program]
             assert result.stdout.decode() == blksum(*own, "copy")
         assert done("-q", "--force", "--expect", text, source, "copy").stderr == b""
-        # The sum of a part is that of its content.
+        # The sum of a part covers its content.
         other = "0" + text[1:] if text[0] != "0" else "1" + text[1:]
         assert attempt("--force", "--expect", other, source, "copy").returncode == 1
-    # That of an overlay says nothing about its backing file.
+    # The sum of an overlay says nothing about its backing file.
     images.create("overlay.qcow2", "8M", "-b", "disk.qcow2", "-F", "qcow2")
     result = attempt("--expect", images.run("sha256sum", "overlay.qcow2").decode(), "overlay.qcow2", "new")
     assert result.returncode == 1 and b"its content is in other files too" in result.stderr, result
@@ -438,7 +438,7 @@ def test_a_value_of_a_list_of_digests(disk):
 def test_a_resumed_copy_has_the_expected_checksum(interrupted):
     wrong = "0" * 64
     result = attempt(*LOG, "--resume", "--expect", wrong, "disk.raw", "copy")
-    assert result.returncode == 1 and b"not that of --expect" in result.stderr, result
+    assert result.returncode == 1 and b"not the one of --expect" in result.stderr, result
     flat = blksum("--construction=flat", "--block-size=4096", "disk.raw").split()[0]
     run(*LOG, "--resume", "--expect", flat, "disk.raw", "copy")
 
@@ -451,7 +451,7 @@ def test_digests_that_prove_nothing(disk):
         assert fails_usage.stdout == b"" and not os.path.exists("copy")
     result = done("-v", "--verify=none", "-d", "null", "disk.qcow2", "copy")
     assert result.stdout == b"" and result.stderr.endswith(b"; not verified\n")
-    # That of a CRC shows accidents.
+    # The sum of a CRC shows accidents.
     result = done("-v", "--force", "-d", "crc32c", "disk.qcow2", "copy")
     assert result.stderr.endswith(b", and equal by crc32c\n"), result
     result = done("-v", "--force", "-d", "md5", "disk.qcow2", "copy")
@@ -490,7 +490,7 @@ def known(path):
 @pytest.mark.parametrize("seed", mostly_slow(range(10), [0], range(4)))
 @pytest.mark.root
 def test_interruptions(workdir, kind, signal, seed):
-    """Killed at random moments and resumed, the copy is that of the source, and checkpoints are not copied again."""
+    """Killed at random moments and resumed, the copy equals the source, and checkpoints are not copied again."""
 
     def holds(name):
         # Another process may remove it at any time.
@@ -669,7 +669,7 @@ def test_a_device_is_resumed_without_force(interrupted):
         fails(2, "holds ", "--map", "new.blkmap", "--resume", "disk.raw", device)
         result = attempt(*LOG, "--resume", "disk.raw", device)
         assert result.returncode == 0, result
-        note = f"blkcopy: {device}: note: has {65 * MIB} bytes: the checksum is that of the first {64 * MIB}\n"
+        note = f"blkcopy: {device}: note: has {65 * MIB} bytes: the checksum covers the first {64 * MIB}\n"
         assert result.stderr.decode() == note
         same(device, "disk.raw", 64 * MIB)
 
@@ -686,7 +686,7 @@ def test_a_checkpoint_that_the_destination_lost(interrupted):
 
 
 def test_what_cannot_be_resumed(interrupted):
-    fails(2, "copy.blkmap: is not finished: --resume goes on", *LOG, "--force", "disk.raw", "copy")
+    fails(2, "copy.blkmap: is not finished: --resume continues", *LOG, "--force", "disk.raw", "copy")
     fails(3, "has another digest or block size", *LOG[:2], "--resume", "disk.raw", "copy")
     os.rename("copy.blkmap", "log")
     fails(2, "exists, and the map has no checkpoint: --force", *LOG, "--resume", "disk.raw", "copy")
@@ -698,7 +698,7 @@ def test_what_cannot_be_resumed(interrupted):
     (interrupted / "precious").write_bytes(b"precious" * 9000000)
     fails(3, "so it is not the interrupted copy", *LOG, "--resume", "disk.raw", "precious")
     assert os.path.getsize("precious") == 72000000
-    fails(2, "exists: --resume goes on with an interrupted copy", *LOG, "disk.raw", "copy")
+    fails(2, "exists: --resume continues an interrupted copy", *LOG, "disk.raw", "copy")
     with open("disk.raw", "r+b") as file:
         file.write(b"x")
     fails(3, "is not the log of a copy of the source as it is now", *LOG, "--resume", "disk.raw", "copy")
@@ -1152,7 +1152,7 @@ def interrupt(*args, name, signal=signals.SIGINT, pause=0):
 @pytest.mark.parametrize("signal", [signals.SIGINT, signals.SIGTERM])
 def test_what_an_interruption_leaves_is_said(disk, signal):
     says = interrupt("-", "new", name="new", signal=signal)
-    assert says == "blkcopy: new: interrupted: the new file is removed: with --map=FILE, --resume could go on\n"
+    assert says == "blkcopy: new: interrupted: the new file is removed: with --map=FILE, --resume could continue\n"
     assert gone("new")
     (disk / "old").write_bytes(b"old")
     assert interrupt("--force", "-", "old", name="old", signal=signal) == (
@@ -1164,19 +1164,19 @@ def test_what_an_interruption_leaves_is_said(disk, signal):
 
 
 def test_an_interruption_before_the_first_checkpoint(disk, servers):
-    """Neither file stays, so --resume could not go on."""
+    """Neither file stays, so --resume could not continue."""
     uri = servers.nbdkit("--filter=delay", "file", "disk.raw", "rdelay=3").uri()
     says = interrupt("--map=m", "--threads=1", uri, "new", name="new")
     assert says.startswith("blkcopy: new: interrupted before the first checkpoint, so the new file is removed"), says
     assert gone("new") and gone("m")
     (disk / "old").write_bytes(bytes(8 * MIB))
     says = interrupt("--force", "--map=m", "--threads=1", uri, "old", name="old", pause=1)
-    assert says.startswith("blkcopy: old: interrupted before the first checkpoint, so nothing can go on"), says
+    assert says.startswith("blkcopy: old: interrupted before the first checkpoint, so it cannot be resumed"), says
     assert os.path.exists("old") and gone("m")
 
 
 def test_an_update_from_another_source_is_noted(disk):
-    """Half of the destination was not that of the source."""
+    """Half of the destination differed from the source."""
     (disk / "other").write_bytes(random.Random(3).randbytes(8 * MIB))
     result = done("--update", "disk.raw", "other")
     assert b"other: note: " in result.stderr and b"were other than in the source" in result.stderr, result
@@ -1252,7 +1252,7 @@ def test_storage_is_shared(workdir, kind):
         (root / "disk.raw").write_bytes(content)
         os.truncate(root / "disk.raw", 9 * MIB + 4321)
         (root / "copy.raw").write_bytes(os.urandom(20 * MIB))
-        # A file for each thread, because calls of one file may be interrupted by those of others.
+        # A file for each thread, because calls of one file may be interrupted by calls of others.
         trace = ["strace", "-ff", "-y", "-o", "trace", "-e", "trace=pread64", PROGRAM]
         result = images.attempt(*trace, "--force", "--cache=no", "-v", str(root / "disk.raw"), str(root / "copy.raw"))
         assert result.returncode == 0, result

@@ -213,7 +213,7 @@ def test_volumes_of_the_device_mapper(folder):
 
 @pytest.mark.root
 def test_files_of_an_overlay(folder):
-    """The merged path and that of the layer are one file, which has other numbers on each."""
+    """The merged path and the layer's are one file, which has other numbers on each."""
     with overlay(folder / "o") as place:
         (folder / "o/low/x.raw").write_bytes(b"low " * 1000)
         (folder / "o/up/y.raw").write_bytes(b"up " * 1000)
@@ -362,7 +362,7 @@ def test_another_source_does_not_go_on(folder):
         assert (folder / "copy").read_bytes() == before and (folder / "m").read_bytes() == log
         succeeds(*LOG, "--resume", one, "copy")
         images.run("cmp", "a", "copy")
-        # What is finished is not believed either.
+        # What is finished is not trusted either.
         for options in ([], ["--verify=source"]):
             fails(3, "is not the log of a copy of the source", *LOG, *options, "--resume", other, "copy")
             succeeds(*LOG, *options, "--resume", one, "copy")

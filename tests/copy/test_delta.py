@@ -84,7 +84,7 @@ def test_files(workdir, seed):
     force = ["--force"] if not new.stat().st_size and old else []
     assert run(*force, *zeros, *options, "--apply", "delta", destination).decode() == f"{line}  {destination}\n"
     images.run("cmp", destination, new)
-    # It was applied already. What lies behind the old end is written again.
+    # It was applied already. What is past the old end is written again.
     again = json.loads(run("--json", *options, "--apply", "delta", destination))
     assert again["checksum"] == line
     if new.stat().st_size <= len(old):
@@ -201,13 +201,13 @@ def test_hostile_deltas(made, seed):
 
 
 def test_another_destination_is_left_alone(made):
-    """No block is overwritten that is neither that of the map nor that of the image."""
+    """No block is overwritten that is neither in the map nor in the image."""
     other = bytearray((made / "base.raw").read_bytes())
     other[0] ^= 1
     (made / "copy").write_bytes(other)
     result = fails(3, "4096 bytes at 0 are not those that the delta was made for", "--apply", "delta", "copy")
     assert b"--force" in result.stderr and (made / "copy").read_bytes() == other
-    # What lies outside of the delta is found at the end.
+    # What is outside of the delta is found at the end.
     other[0] ^= 1
     other[300_000] ^= 1
     (made / "copy").write_bytes(other)
@@ -227,7 +227,7 @@ def test_another_destination_is_left_alone(made):
 
 
 def test_another_destination_is_not_resized(made):
-    """What would be cut off stays until the rest is right, and what lies where a file would grow is not overwritten."""
+    """What would be cut off stays until the rest is right, and what is where a file would grow is not overwritten."""
     old = (made / "base.raw").read_bytes()
     (made / "new.raw").write_bytes(old[: 4 * MIB])
     (made / "shrink").write_bytes(delta_of("new.raw"))
@@ -259,7 +259,7 @@ def test_the_expected_checksum_is_that_of_the_destination(made):
     for name in ("delta", "linear"):
         (made / "copy").write_bytes((made / "base.raw").read_bytes())
         assert run("--expect", line, "--apply", name, "copy").decode() == f"{line}  copy\n"
-        fails(1, "not that of --expect", "--expect", linear, "--apply", name, "copy")
+        fails(1, "not the one of --expect", "--expect", linear, "--apply", name, "copy")
         assert run("--construction", "linear", "--expect", linear, "--apply", name, "copy").decode() == f"{linear}  copy\n"
     # The stated one must be right as well.
     delta = (made / "delta").read_bytes()
@@ -276,7 +276,7 @@ def test_the_expected_checksum_is_that_of_the_destination(made):
     assert result.returncode == 2 and not result.stdout, result
     # A delta of a source that is not the expected one has no end.
     sent = attempt("--expect", "00" * 32, "--delta-from", "base.blkmap", "new.raw", "-")
-    assert sent.returncode == 1 and b"not that of --expect" in sent.stderr
+    assert sent.returncode == 1 and b"not the one of --expect" in sent.stderr
     (made / "cut").write_bytes(sent.stdout)
     fails(2, "is not complete", "--apply", "cut", "copy")
 
@@ -329,7 +329,7 @@ def test_options_that_do_not_go_together(made):
         result = attempt(*args)
         assert result.returncode == status and says in result.stderr.decode(), (args, result)
     expected = blksum("new.raw").split()[0]
-    fails(1, "not that of --expect", "--apply", "--expect", "00" * 32, "delta", "base.raw")
+    fails(1, "not the one of --expect", "--apply", "--expect", "00" * 32, "delta", "base.raw")
     assert run("--apply", "--tag", "--expect", expected, "delta", "base.raw").decode().endswith(f"{expected}\n")
 
 
@@ -353,7 +353,7 @@ def test_a_source_that_changes(made):
 @pytest.mark.root
 @pytest.mark.parametrize("sector", [512, 4096])
 def test_devices(made, sector):
-    """A larger device keeps what is behind, and a smaller one is refused."""
+    """A larger device keeps what follows, and a smaller one is refused."""
     for path in (made / "base.raw", made / "new.raw"):
         os.truncate(path, 7 * MIB)
     map_of("base.raw", "--block-size", "4096")
@@ -372,7 +372,7 @@ def test_devices(made, sector):
 @pytest.mark.root
 @pytest.mark.parametrize("size", [7 * MIB, 7 * MIB + 512])
 def test_a_delta_grows_over_nothing_on_a_device(made, size):
-    """What a larger device holds behind the content before is no content that a delta was made for."""
+    """What a larger device holds after the content before is no content that a delta was made for."""
     (made / "old").write_bytes(os.urandom(size))
     map_of("old")
     (made / "new.raw").write_bytes((made / "old").read_bytes() + os.urandom(BLOCK) + bytes(MIB) + os.urandom(512))
@@ -539,7 +539,7 @@ def test_lists_of_changes(workdir, seed):
     result = attempt("--expect", blksum("new.raw").split()[0], "--changes", "list", "--changes-format", "lines", "new.raw", "copy")
     assert result.returncode == (0 if is_named else 1)
     assert run("--verify", "source", "--changes", "list", "--changes-format", "lines", "new.raw", "copy") == b""
-    # As for map update: the last extent may be rounded up, and none begins behind the end.
+    # As for map update: the last extent may be rounded up, and none begins past the end.
     (workdir / "list").write_text(f"{len(own) - 1} 100000\n")
     run("--changes", "list", "--changes-format", "lines", "new.raw", "copy")
     (workdir / "list").write_text(f"0 512\n{len(own)} 1\n")

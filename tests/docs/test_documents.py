@@ -276,7 +276,7 @@ def test_no_command_of_ours_is_excused():
 
 
 def test_commands_are_in_blocks_that_are_run():
-    """A command in a block of another language, or behind a prompt in the text, would not be run."""
+    """A command in a block of another language, or after a prompt in the text, would not be run."""
     for path in documents.markdown():
         text = path.read_text()
         fences = re.findall(r"^ *```(.*)$", text, re.MULTILINE)

@@ -99,7 +99,7 @@ def check_object(command, name, value):
 
 
 def check_fields(command, fields, found):
-    """Fails if fields of an object are not those of the table or in another order; gives their names in the table."""
+    """Fails if fields of an object are not in the table or in another order; gives their names in the table."""
     rows = [check_field(command, fields, name, value) for name, value in found.items()]
     order = list(fields)
     places = [order.index(row) for row in rows]
@@ -127,7 +127,7 @@ def check_complete(command, fields, value):
 
 
 def escaped(pattern):
-    """A name for fnmatch, which takes brackets for sets."""
+    """A name for fnmatch, which reads brackets as sets."""
     return pattern.replace("[", "[[]")
 
 
@@ -274,7 +274,7 @@ def image_runs():
 
 
 def file_system():
-    """A file system with a few files, made without a mount, and where data and trees lie on it."""
+    """A file system with a few files, made without a mount, and where data and trees are on it."""
     os.makedirs("root")
     for name, size in [(b"caf\xe9", 40_000), (b"data", 50_000), (b"inline", 10)]:
         with open(os.path.join(b"root", name), "wb") as file:
@@ -337,7 +337,7 @@ def format_runs():
 
 
 def verify_verity_runs():
-    """Errors in the data, in each level of the tree, and behind its digests. The topmost block is at 4096."""
+    """Errors in the data, in each level of the tree, and after its digests. The topmost block is at 4096."""
     image()
     run("blkhash", "verity", "format", "--salt", "-", "--root-hash-file", "root.hash", "raw.img", "tree")
     verify = ["verity", "verify", "--json", "raw.img", "tree"]
@@ -686,7 +686,7 @@ def test_examples(command):
 
 
 def test_names_that_are_not_text(workdir):
-    """A name with the byte 0xff has its bytes beside it in each command."""
+    """A name with the byte 0xff has its bytes next to it in each command."""
     name = b"\xff"
     layout = file_system()
     os.rename("fs", name)

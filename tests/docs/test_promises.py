@@ -41,7 +41,7 @@ def test_it_is_there(named):
 
 
 def test_pages_name_the_oldest_rust():
-    """Every page that says which Rust a build needs names that of Cargo.toml."""
+    """Every page that says which Rust a build needs names the one in Cargo.toml."""
     oldest = re.search(r'^rust-version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
     for page in ("README.md", "CONTRIBUTING.md", "docs/reference/stability.md"):
         assert re.findall(r"Rust (\d+\.\d+) or later", (ROOT / page).read_text()) == [oldest], page

@@ -47,7 +47,7 @@ def made_up(rng):
     pieces, content = [], b""
     for _ in range(rng.randrange(1, 12)):
         kind = rng.choice((RAW, FILL, FILL, DONT_CARE, CRC32))
-        # simg2img moves blocks behind chunks with data of no block.
+        # simg2img moves blocks after chunks with data of no block.
         count = rng.randrange(kind != DONT_CARE, rng.choice((3, 3, 40)))
         if kind == RAW:
             data = rng.randbytes(block * count)

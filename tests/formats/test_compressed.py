@@ -150,7 +150,7 @@ def verdict(extension, name):
 
 
 def check_verdicts(blksum, folder, extension, files):
-    """Compares the verdicts on files with those of the tool, and the values where they are good."""
+    """Compares the verdicts on files with the tool's, and the values where they are good."""
     names = [f"{number:05}.{extension}" for number in range(len(files))]
     for name, stored in zip(names, files):
         (folder / name).write_bytes(stored)
@@ -204,7 +204,7 @@ def test_mutants(blksum, workdir, extension, count):
 
 
 def test_name_and_content_decide(blksum, workdir):
-    """A file of which only the name or only the beginning is that of a compressed one may be either, and is refused."""
+    """A file of which only the name or only the beginning belongs to a compressed one may be either, and is refused."""
     (workdir / "plain").write_bytes(bytes(1000) + b"x" * 1048)
     (workdir / "disk.raw.gz").write_bytes(compress("gzip -c FILE", "plain"))
     stored = (workdir / "disk.raw.gz").read_bytes()
@@ -229,7 +229,7 @@ def test_name_and_content_decide(blksum, workdir):
 @pytest.mark.parametrize("fmt", mostly_slow(["qcow2", "vmdk", "vhdx", "vdi", "vpc"], ["qcow2"]))
 @pytest.mark.parametrize("extension", ["gz", "xz", "zst"])
 def test_images_within(blksum, workdir, fmt, extension):
-    """An image in a compressed file is read in its order, or with an error that says what is in the way."""
+    """An image in a compressed file is read in its order, or with an error that says what prevents it."""
     rng = random.Random(f"{fmt} {extension}")
     (workdir / "disk.raw").write_bytes(content(rng, 2 << 20))
     options = ["-o", "force_size=on"] if fmt == "vpc" else []
@@ -341,7 +341,7 @@ def test_damage_in_a_gap_of_other_commands(blksum, blkhash, workdir):
 
 
 def test_footers(blksum, workdir):
-    """A fixed vpc image in a stream of unknown size is not taken for raw."""
+    """A fixed vpc image in a stream of unknown size is not read as raw."""
     (workdir / "disk.raw").write_bytes(bytes(40 << 20) + b"x" * 512 + bytes(30 << 20))
     images.run("qemu-img", "convert", "-O", "vpc", "-o", "subformat=fixed,force_size=on", "disk.raw", "disk.vhd")
     (raw,) = values(blksum, "disk.raw")
@@ -522,7 +522,7 @@ def test_another_compression_is_named(blksum, workdir):
 
 
 def bgzip_block(data, padding=0):
-    """A member of bgzip, whose stated length has `padding` bytes behind it as well."""
+    """A member of bgzip, whose stated length has `padding` bytes after it as well."""
     coder = zlib.compressobj(6, zlib.DEFLATED, -15)
     body = coder.compress(data) + coder.flush() + struct.pack("<II", zlib.crc32(data), len(data))
     header = b"\x1f\x8b\x08\x04" + bytes(5) + b"\xff\x06\x00BC\x02\x00"
@@ -530,7 +530,7 @@ def bgzip_block(data, padding=0):
 
 
 def test_sizes_that_lie(blksum, workdir):
-    """Content that a file hides behind a stated size of 0 is not left out."""
+    """Content that a file hides with a stated size of 0 is not left out."""
     hidden = b"hidden " * 1000
     first = random.Random(5).randbytes((1 << 20) + 5000)
     (workdir / "first").write_bytes(first)
@@ -563,7 +563,7 @@ def xxhash32(data):
 
 
 def test_an_end_within_a_bzip2_file(blksum, workdir):
-    """What the tool ignores behind the end of a stream is no content, even if it looks like a block."""
+    """What the tool ignores past the end of a stream is no content, even if it looks like a block."""
 
     def bits(data):
         return "".join(f"{byte:08b}" for byte in data)
@@ -614,7 +614,7 @@ def metadata(kind, data):
 
 
 def test_metadata_of_openwrt(blksum, blkhash, workdir):
-    """The content is that of `gzip -dc`, and only metadata as a whole are left out."""
+    """The content equals the output of `gzip -dc`, and only metadata as a whole are left out."""
     (workdir / "disk.raw").write_bytes(content(random.Random(6), 300_000))
     stored = compress("gzip -9nc FILE", "disk.raw")
     description = metadata(1, bytes(8) + b'{  "metadata_version": "1.1", "supported_devices":["x"] }\n')

@@ -69,7 +69,7 @@ def test_random_images(blksum, workdir, count):
 
 @pytest.mark.parametrize("fmt", list(ewf_images.LATER))
 def test_formats_of_later_versions(blksum, workdir, fmt):
-    """libewf writes those of EnCase 7 as it writes those of EnCase 6."""
+    """libewf writes the format of EnCase 7 as it writes EnCase 6's."""
     raw = content(random.Random(fmt), 300 * KIB)
     pathlib.Path("raw").write_bytes(raw)
     options = ["-q", "-f", fmt, "-d", "sha1", "-t", "disk"]

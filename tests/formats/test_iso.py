@@ -152,7 +152,7 @@ def test_damaged_descriptor(blksum, workdir, intact):
     for offset in (0, 6, 40, 80, 84, 87, 882):
         status, _ = check(blksum, flipped(intact, iso_images.DESCRIPTOR + offset))
         assert status != "OK" and not iso_images.verdict("x.iso"), offset
-    # The text itself is not in the MD5: what it says behind the sums does not matter.
+    # The text itself is not in the MD5: what it says after the sums does not matter.
     assert check(blksum, flipped(intact, TEXT_END - 1)) == ("OK", "") and iso_images.verdict("x.iso")
     assert check(blksum, flipped(intact, TEXT_END))[0] == "FAILED"
 
@@ -172,7 +172,7 @@ def test_damaged_descriptor(blksum, workdir, intact):
     ],
 )
 def test_texts_that_are_not_valid(blksum, workdir, intact, old, new, reason):
-    """They are errors, and not images without an MD5. `blkhash info` warns and goes on."""
+    """They are errors, and not images without an MD5. `blkhash info` warns and continues."""
     assert iso_images.text(intact).count(old) == 1
     status, message = check(blksum, iso_images.with_text(intact, iso_images.text(intact).replace(old, new).rstrip()))
     assert status == "" and reason in message

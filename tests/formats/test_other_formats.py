@@ -206,7 +206,7 @@ def test_luks_needs_its_secret(blksum, raw, value):
 
 @pytest.fixture
 def tree(raw, content):
-    """A folder `in`, and beside it a file that no image in it may reach."""
+    """A folder `in`, and next to it a file that no image in it may reach."""
     os.mkdir("in")
     pathlib.Path("outside.img").write_bytes(b"o" * len(content))
     shutil.copy(raw, "in/inside.img")

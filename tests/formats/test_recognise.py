@@ -281,7 +281,7 @@ def test_destinations_with_the_name_of_something_else(at):
 
 @pytest.mark.root
 def test_devices(blksum, at):
-    """A volume may have any name. What it holds is told by its content."""
+    """A volume may have any name. What it holds is known from its content."""
     with open("volume", "wb") as file:
         file.truncate(2 * MIB)
     with loop_device("volume") as device:

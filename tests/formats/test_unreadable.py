@@ -1,4 +1,4 @@
-"""Images that cannot be read in places: comparisons go on behind these, and copies repair them."""
+"""Images that cannot be read in places: comparisons continue after these, and copies repair them."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def compressed(folder):
             file.seek(l2 + 8 * block)
             entry = int.from_bytes(file.read(8))
             assert entry >> 62 & 1, "the cluster is compressed"
-            # No deflate block has this type. Behind its start, these could be the bytes of a stored block.
+            # No deflate block has this type. After its start, these could be the bytes of a stored block.
             file.seek(entry & ((1 << 54) - 1))
             file.write(b"\xff" * 4096)
     return name
@@ -81,7 +81,7 @@ def truth(image):
 
 def test_destroyed_clusters_are_listed_and_the_rest_is_compared(disk):
     damaged = compressed(disk)
-    # A difference behind the first place that cannot be read.
+    # A difference after the first place that cannot be read.
     assert images.run("qemu-io", "-c", f"write -P 9 {50 * BLOCK} 512", str(damaged))
     assert truth(damaged) == [3, 40, 41]
     found = program("blkhash", "map", "verify", "--json", "good.blkmap", "damaged.qcow2", cwd=disk)

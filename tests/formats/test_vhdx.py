@@ -115,7 +115,7 @@ def test_log_that_was_not_written(blksum, workdir):
     value = one(blksum, "sample.vhdx")
     changes = [(bat + at * vhdx.LOG_SECTOR, b"new!" * 1024) for at in range(2)]
     entry = vhdx.log_entry(LOG_GUID, 1, 0, changes, len(image))
-    # That of the session before has the same number and another GUID.
+    # The entry of the session before has the same number and another GUID.
     earlier = [(bat + at * vhdx.LOG_SECTOR, image[bat : bat + vhdx.LOG_SECTOR]) for at in range(2)]
     earlier = vhdx.log_entry(bytes(16), 1, 0, earlier, len(image))
     for before in (bytes(len(entry)), earlier):
@@ -416,7 +416,7 @@ def test_mutants(blksum, workdir):
 
 
 def check(blksum, number, rng, image, regions, finish, expected):
-    """Checks the mutants of an image after `finish` completed them. Their values are those of
+    """Checks the mutants of an image after `finish` completed them. Their values are the ones of
     `expected`, or an error.
     """
     for start in range(0, number, 20):

@@ -128,7 +128,7 @@ def test_a_disk_that_was_shrunk(blksum, workdir, size):
 
 
 def test_a_snapshot_of_size_zero(blksum, workdir):
-    """A snapshot has a size of its own. Beside the state of a machine, no content is stored in one of 0 bytes."""
+    """A snapshot has a size of its own. Besides the state of a machine, no content is stored in one of 0 bytes."""
     create("qcow2")
     images.qemu_img("snapshot", "-c", "before", "disk")
     image = bytearray(pathlib.Path("disk").read_bytes())

@@ -204,7 +204,7 @@ def model(depth, size):
 
 @pytest.fixture
 def pair(workdir):
-    """A folder with an image and its parent, and beside it another parent."""
+    """A folder with an image and its parent, and next to it another parent."""
     os.mkdir("in")
     chain_of(random.Random(4), 1, 4096, "in")
     pathlib.Path("outside.vhd").write_bytes(pathlib.Path("in/disk0.vhd").read_bytes())
@@ -361,7 +361,7 @@ def mend(image):
 @pytest.mark.parametrize("kind", ["dynamic", "fixed"])
 @pytest.mark.parametrize("is_mended", [False, True], ids=["damaged", "mended"])
 def test_mutants(blksum, workdir, monkeypatch, kind, is_mended):
-    """Also with valid checksums, so that what is behind these is tested as well."""
+    """Also with valid checksums, so that what is past these is tested as well."""
     if kind == "dynamic":
         blocks = [(1, [True] * 8, b"b" * 4096), (0, [True] * 8, b"a" * 4096)]
         image = vpc_images.sparse(3 * 4096, blocks, geometry=(1, 1, 9))
@@ -395,7 +395,7 @@ def test_truncation(blksum, workdir):
         pathlib.Path("cut.vhd").write_bytes(data[:cut])
         (result,) = guest_view.ours(blksum, ["cut.vhd"], "-f", "vpc")
         assert result[0] is None and result[1], cut
-    # The file system's bytes behind the image are no part of it.
+    # The file system's bytes after the image are no part of it.
     pathlib.Path("cut.vhd").write_bytes(data + bytes(512))
     assert_refused(blksum("cut.vhd"), "cut.vhd", "end with its footer")
 

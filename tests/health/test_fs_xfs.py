@@ -1,4 +1,4 @@
-"""blkfs on XFS: the owner of each block beside xfs_db, and checks beside xfs_repair -n."""
+"""blkfs on XFS: the owner of each block compared with xfs_db, and checks compared with xfs_repair -n."""
 
 import collections
 import contextlib

@@ -1,4 +1,4 @@
-"""Compiles programs in C that use libblksum as it was built beside blksum."""
+"""Compiles programs in C that use libblksum as it was built next to blksum."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Packages with the names and the files of the C project blkhash 0.11: those of its spec, of what its build installs.
+"""Packages with the names and the files of the C project blkhash 0.11: of its spec, of what its build installs.
 
 They have no code of it. The library has one of its functions, and its command calls that one.
 """

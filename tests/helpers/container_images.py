@@ -41,7 +41,7 @@ def lz4(content):
 
 
 def polyglot(tar, other):
-    """Returns an archive that is `tar` behind a member, and for programs that skip frames of zstd, `other`."""
+    """Returns an archive that is `tar` after a member, and for programs that skip frames of zstd, `other`."""
     size = BLOCK + len(tar) + 2 * BLOCK
     return header(SKIPPED + (size - 8).to_bytes(4, "little"), 0) + tar + bytes(2 * BLOCK) + zstd(other)
 

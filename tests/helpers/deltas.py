@@ -29,7 +29,7 @@ class Decoded:
         return self.delta[self.at - count : self.at]
 
     def checked(self, *counts):
-        """Takes strings and the digest behind them."""
+        """Takes strings and the digest after them."""
         parts = [self.take(count) for count in counts]
         self.chain = hashlib.sha256(self.chain + b"".join(parts)).digest()
         assert self.take(32) == self.chain

@@ -1,8 +1,8 @@
 """Commands in the documentation, and the folder in which they run.
 
-Pages are all files in Markdown, those of which the manual pages of commands are made among them. In a page:
+Pages are all files in Markdown, including the sources of the manual pages. In a page:
 
-- A block that begins with ```console has commands behind `$ `, or `# ` for those of root, each followed by
+- A block that begins with ```console has commands after `$ `, or `# ` for commands of root, each followed by
   its output. A block of ```json directly below it has the lines of this output that are JSON.
 - A block that begins with ```sh has commands whose output is not shown.
 
@@ -58,15 +58,15 @@ NOT_RUN = {
     "sudo": "changes the host; tests/packages/test_operations.py installs the units and runs them",
     "journalctl": "needs a host with systemd",
     "nbdkit": "needs a build of the filter; tests/libraries/test_nbdkit_filter.py runs it",
-    "nbdcopy --blkhash": "needs a newer libnbd than that of Debian 12",
+    "nbdcopy --blkhash": "needs a newer libnbd than Debian 12's",
     "bmaptool": "a program that the tests do not install",
-    "btrfs scrub": "needs a mounted btrfs; tests/btrfs/test_btrfs.py runs it beside blkhash",
+    "btrfs scrub": "needs a mounted btrfs; tests/btrfs/test_btrfs.py runs it next to blkhash",
     "btrfs subvolume": "needs a snapshot that has another name; tests/maps/test_reflink.py takes snapshots",
     "fsverity enable": "needs a file system with fs-verity",
     "fsverity measure": "needs a file system with fs-verity",
     "veritysetup open": "needs device mapper",
     "contrib/qemu/build": "builds QEMU; make test-qemu does",
-    "qemu-nbd --fork": "leaves a server behind; another one stands in for it",
+    "qemu-nbd --fork": "leaves a server running; another one stands in for it",
 }
 
 # What stands in for names that are not on every host. Names in braces are known once the servers run.
@@ -539,7 +539,7 @@ MAP_COMMANDS = [
     "check", "checksum", "create", "diff", "dups", "export", "history", "import", "seal", "show", "verify",
 ]
 
-# What pages need beside the common images.
+# What pages need besides the common images.
 MORE = {
     "crates/cli/README.md": make_btrfs_disks,
     "crates/cli/man/blkhash-bench-image.md": make_btrfs_disks,

@@ -1,4 +1,4 @@
-"""EWF images (E01): those of ewfacquire, what sections they have, and changes whose checksums are repaired."""
+"""EWF images (E01): from ewfacquire, what sections they have, and changes whose checksums are repaired."""
 
 import hashlib
 import pathlib
@@ -88,12 +88,12 @@ def by_kind(content):
 
 
 def seal(content, start, length):
-    """Writes the Adler-32 of a range behind it."""
+    """Writes the Adler-32 of a range after it."""
     struct.pack_into("<I", content, start + length, zlib.adler32(bytes(content[start : start + length])))
 
 
 def reseal(content):
-    """Repairs the checksums of all sections that can be found. Those of chunks stay."""
+    """Repairs the checksums of all sections that can be found. Checksums of chunks stay."""
     offset = HEADER
     for _ in range(1000):
         if offset + DESCRIPTOR > len(content):

@@ -81,7 +81,7 @@ CHECK_FILES = {
     ],
 }
 
-# Map, and the commands that write it. The options of `blkhash map create` are those of the header.
+# Map, and the commands that write it. The options of `blkhash map create` are the header's.
 MAPS = {
     "sha256": ["blkhash map create -o {} disk.qcow2"],
     "blake3-salt": ["blkhash map create -o {} --no-source -d blake3 --salt 00ff disk.img"],
@@ -177,7 +177,7 @@ def run(command, folder, programs, status=0):
 
 
 def make_images(folder):
-    """Makes the images and what the commands name beside them. Only their content counts: QEMU decides about the files."""
+    """Makes the images and other files of the commands. Only their content counts: QEMU decides about the files."""
     here = os.getcwd()
     os.chdir(folder)
     try:
@@ -230,7 +230,7 @@ def json_fields():
 
 
 def fields_of(table):
-    """Each field of a table, and those of objects that another table describes."""
+    """Each field of a table, and the fields of objects that another table describes."""
     for name, field in table.items():
         yield f"{name}: " + " or ".join(kind.split(" of ")[0] for kind in field.types)
         if field.link:

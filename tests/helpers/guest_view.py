@@ -1,6 +1,6 @@
 """Compares the guest content that blksum reads with the content that QEMU reads, for many images.
 
-Environment: IMAGES is the number of random images of a test, and MUTANTS that of mutants. Without them,
+Environment: IMAGES is the number of random images of a test, and MUTANTS of mutants. Without them,
 a test makes as many as it asks for.
 """
 

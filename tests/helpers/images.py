@@ -67,7 +67,7 @@ def convert(raw, path, options="", flags=(), **kwargs):
 
 
 def convert_data_file(raw, path, options=""):
-    """Converts like convert(), with the data in a file beside the image.
+    """Converts like convert(), with the data in a file next to the image.
 
     QEMU looks for a relative data file in the current folder, hence cwd.
     """

@@ -96,7 +96,7 @@ def first_that_differs(content, other, count=20):
 
 
 def fragments(content, count=20):
-    """The ranges of bytes between the places of which an image has sums, and the range behind the last one."""
+    """The ranges of bytes between the places of which an image has sums, and the range after the last one."""
     skipped = int(content[slice(*_range(field(content, "SKIPSECTORS")))])
     length = struct.unpack_from(">I", content, DESCRIPTOR + 84)[0] * SECTOR - skipped * SECTOR
     ends, current = [], 0

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 TEXT = (pathlib.Path(__file__).resolve().parents[2] / "docs/reference/json.md").read_text()
 
-# The key that an object is told apart by from others of the same command, and the table for each of its values: ... is any other
-# value, and None is no such key. Where there is one table, it is a name.
+# The key that an object is distinguished by from others of the same command, and the table for each of its values: ...
+# is any other value, and None is no such key. Where there is one table, it is a name.
 DESCRIBED_BY = {
     "blksum --json": ("error", {None: "checksum", ...: "no checksum"}),
     "blksum --check --json": ("error", {None: "checksum", ...: "no checksum"}),

@@ -9,7 +9,8 @@ import random_vhdx
 import random_vmdk
 import random_vpc
 
-# `create(rng, path)` makes a random image. Those of OVERLAYS take the name and the format of a backing file as well.
+# `create(rng, path)` makes a random image. Functions of OVERLAYS take the name and the format
+# of a backing file as well.
 GENERATORS = {
     "parallels": random_parallels.create,
     "qcow": random_qcow1.create,

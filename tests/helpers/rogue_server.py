@@ -462,7 +462,7 @@ class Session:
         self.chunk(cookie, NONE, flags=DONE)
 
     def good_read_drops(self, cookie, offset, length):
-        """Sends slowly, but with pauses too short to be taken for a dead connection."""
+        """Sends slowly, but with pauses too short to be treated as a dead connection."""
         payload = struct.pack(">Q", offset) + self.content[offset : offset + length]
         self.send(struct.pack(">LHHQL", STRUCTURED_REPLY, DONE, OFFSET_DATA, cookie, len(payload)))
         for i in range(0, len(payload), len(payload) // 3):

@@ -23,7 +23,7 @@ class RogueWebServer:
     """Serves `content` on a port of localhost, misbehaving in the way named `way`.
 
     A way that begins with `late-` is honest for the first request, and one with `good-` is allowed. `way` may also be a function
-    that returns that of each request by its number, from 1 on. `other` is a later version of the content. `requests` are the answered requests, by their method, target, header fields and range, and `misbehaved`
+    that returns the way of each request by its number, from 1 on. `other` is a later version of the content. `requests` are the answered requests, by their method, target, header fields and range, and `misbehaved`
     counts the answers that were not honest.
     """
 
@@ -261,7 +261,7 @@ class Session:
         self.send(self.chunk(self.content[first:end]) + b"0\r\n\r\n")
 
     def good_no_length(self, first, end):
-        """The end of the connection is that of the answer."""
+        """The end of the connection is the end of the answer."""
         self.head(206, self.range(first, end), 'ETag: "v1"', "Connection: close")
         self.send(self.content[first:end])
         self.close()
@@ -329,7 +329,7 @@ class Session:
         self.partial(first, end, content=longer)
 
     def mixed(self, first, end):
-        """Two hosts behind one name, of which one has the new version."""
+        """Two hosts with one name, of which one has the new version."""
         if self.number % 2:
             return self.honest(first, end)
         return self.changed_tag(first, end)

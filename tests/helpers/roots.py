@@ -1,4 +1,4 @@
-"""Root file systems with a release of Debian that is newer than that of this machine."""
+"""Root file systems with a release of Debian that is newer than this machine's."""
 
 import subprocess
 

@@ -1,6 +1,6 @@
 """An S3 server for the tests: versitygw, which `make setup` installs, and boto3 as its independent client.
 
-Buckets are folders beneath a folder, and what is no content is kept beside it, so that any file system will do.
+Buckets are folders beneath a folder, and what is no content is kept next to it, so that any file system will do.
 """
 
 import functools

@@ -72,7 +72,7 @@ end
 class Shell:
     """A shell that waits for keys in `folder`; `home` is an empty folder for its own files.
 
-    It finds completions in `share`, by default those of the sources.
+    It finds completions in `share`, by default the sources'.
     """
 
     def __init__(self, kind, folder, home, share=None):

@@ -1,4 +1,4 @@
-/* Runs the verbs of libblksum that standard input names, one in a line, for tests/test_c_library.py. */
+/* Runs the verbs of libblksum that standard input names, one in a line, for tests/libraries/test_c_library.py. */
 
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void print_diff(struct blksum_diff *diff)
     blksum_diff_free(diff);
 }
 
-/* Prints the extents, and reads the data in them: the digest of all of it is that of the content. */
+/* Prints the extents, and reads the data in them: the digest of all of it equals the content's. */
 static void extents(struct blksum_image *image, FILE *copy)
 {
     struct blksum_extent it;

@@ -19,7 +19,7 @@ import servers
 
 NOBODY = 65534
 
-# `status` and `bytes` are those of the answer, without headers. `range` and `authorization` are the fields of the request.
+# `status` and `bytes` are the answer's, without headers. `range` and `authorization` are the fields of the request.
 Request = collections.namedtuple("Request", "method target range status bytes authorization")
 
 # A log is text with these fields between tabs, as nginx and Apache write it.
@@ -107,7 +107,7 @@ class WebServer:
         self.process.wait(servers.START_TIMEOUT)
 
     def requests(self, name=None):
-        """Stops the server and returns its requests, all or those of a file."""
+        """Stops the server and returns its requests, all or the requests of a file."""
         self.stop()
         found = list(LOGS[self.kind](self.folder))
         if name is None:

@@ -93,7 +93,7 @@ def test_random_images_and_maps(blksum, verbs, workdir, count):
         folder = workdir / str(number)
         folder.mkdir()
         image, raw, other = folder / "image", folder / "raw", folder / "other"
-        # Some images name files beside them.
+        # Some images name files next to them.
         os.chdir(folder)
         fmt = make(rng, pathlib.Path("image"))
         if fmt == "raw":
@@ -177,7 +177,7 @@ def fields(*values):
 
 
 def records(answer):
-    """The records of an answer, and what is behind them."""
+    """The records of an answer, and what follows them."""
     *found, rest = answer.split("\36")
     return [record.split("\37")[:-1] for record in found], rest
 

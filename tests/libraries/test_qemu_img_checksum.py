@@ -1,7 +1,7 @@
 """`qemu-img checksum` of contrib/qemu prints what blksum prints, and fails where the image cannot be read.
 
 `make test-qemu` builds it and runs these tests. QEMU_IMG_CHECKSUM names the program, in the folder of a build of QEMU.
-Those of add-to-tree need neither, and run with the quick tests.
+Tests of add-to-tree need neither, and run with the quick tests.
 """
 
 import os
@@ -268,7 +268,7 @@ def test_server_that_dies(checksum, workdir, servers):
 
 @pytest.mark.qemu
 def test_damaged_image(blksum, checksum, workdir):
-    """Clusters that lie behind the end of the file are zeros in QEMU and an error in blksum; bad tables are errors."""
+    """Clusters that are past the end of the file are zeros in QEMU and an error in blksum; bad tables are errors."""
     images.create("disk.qcow2", "8M")
     images.qemu_io("disk.qcow2", "write -P 1 0 1M")
     data = bytearray(pathlib.Path("disk.qcow2").read_bytes())
@@ -329,7 +329,7 @@ def test_interrupt(checksum, workdir):
             out, _ = process.communicate(timeout=commands.HANG)
         assert (process.returncode, out) == (-number, b"")
         assert time.monotonic() - start < 2
-    # No lock is left behind.
+    # No lock is left.
     images.qemu_io("disk", "write 0 512", fmt="raw")
 
 
@@ -421,7 +421,7 @@ def test_iotest(checksum, workdir):
 
 # add-to-tree
 
-# The lines beside which it adds something, in the form of QEMU 7 and of QEMU 10.
+# The lines next to which it adds something, in the form of QEMU 7 and of QEMU 10.
 OLD_TREE = {
     "meson.build": "a = 1\n  qemu_img = executable('qemu-img', [files('qemu-img.c'), hxdep],\n"
     "             dependencies: [block, qemuutil], install: true)\n",

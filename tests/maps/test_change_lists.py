@@ -226,7 +226,7 @@ def test_thin_delta(read, tmp_path, seed):
 @pytest.mark.network
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a root file system")
 def test_thin_delta_of_the_next_debian(read, tmp_path):
-    """That of Debian 12 is written in C++, and later ones in Rust."""
+    """The program of Debian 12 is written in C++, and later ones in Rust."""
     root = tmp_path / "root"
     roots.make("testing", root, "thin-provisioning-tools", variant="extract")
     program = roots.program(root, "thin_delta")

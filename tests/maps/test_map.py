@@ -240,7 +240,7 @@ def test_differences_are_those_of_the_bytes(workdir, seed):
     expected = expected_kinds(left, right, block_size)
     status = 1 if expected or len(left) != len(right) else 0
     counts = [-(-len(content) // block_size) for content in (left, right)]
-    # The sizes of qcow2 images are multiples of 512, and those of convert too.
+    # The sizes of qcow2 images are multiples of 512, and of convert too.
     pairs = [("left.blkmap", "right.blkmap"), ("left.blkmap", "right"), ("left", "right.blkmap")]
     pairs += [("left", "right")]
     if len(left) % 512 == len(right) % 512 == 0:
@@ -459,7 +459,7 @@ def test_killed_and_resumed(workdir, seed):
         if os.stat("map.blkmap").st_size and rng.random() < 0.5:
             with open("map.blkmap", "ab") as file:
                 file.write(rng.randbytes(rng.choice([1, 4096, 100_000])))
-            # Behind a map that is finished, it is taken for an update that was interrupted.
+            # After a map that is finished, it counts as an update that was interrupted.
             found = attempt("show", "--id", "map.blkmap")
             is_finished = found.stdout.decode() == blkmap("show", "--id", "whole.blkmap")
             assert (found.returncode, b"note: an update" in found.stderr) == ((0, True) if is_finished else (2, False))
@@ -478,7 +478,7 @@ def test_only_the_same_image_is_resumed(workdir):
     assert commits > 1
     (workdir / "map").write_bytes(whole[:-4096])
     result = attempt("create", "--block-size", 512, "-o", "map", "raw")
-    assert (result.returncode, b"--resume goes on" in result.stderr) == (2, True)
+    assert (result.returncode, b"--resume continues" in result.stderr) == (2, True)
     for options in [["--block-size", 4096], ["--block-size", 512, "-d", "sha1"]]:
         result = attempt("create", "--resume", *options, "-o", "map", "raw")
         assert (result.returncode, b"another digest" in result.stderr) == (3, True)
@@ -527,7 +527,7 @@ def test_other_files_are_not_overwritten(workdir):
 
 
 def test_a_full_disk(workdir):
-    """The map is written to a file system that is too small, and what is there goes on elsewhere."""
+    """The map is written to a file system that is too small, and what is there continues elsewhere."""
     write_sparse(workdir / "raw", random.Random(1).randbytes(20 * MIB))
     limit = "ulimit -f 256; exec \"$0\" map create --block-size 512 --checkpoint 0.001 -o map raw"
     program = str(blksum_path().with_name("blkhash"))

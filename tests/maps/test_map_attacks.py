@@ -76,7 +76,7 @@ def test_a_part_that_is_not_there_is_a_difference(disk):
     assert (result.returncode, b"--range: the image of the map ends at 262144" in result.stderr) == (2, True)
     # More parts than pages: some have nothing to compare.
     assert {status("verify", "-q", "--shard", f"{it}/9", "disk.img.blkmap", "disk.img") for it in range(1, 10)} == {0}
-    # What an image has behind the end of the map is in the last part.
+    # What an image has past the end of the map is in the last part.
     pathlib.Path("long.img").write_bytes(disk + b"x")
     parts = [status("verify", "-q", "--shard", f"{it}/4", "disk.img.blkmap", "long.img") for it in range(1, 5)]
     assert parts == [0, 0, 0, 1]
@@ -164,7 +164,7 @@ def test_blocks_with_the_digest_of_zeros(workdir):
 
 
 def test_what_somebody_made_is_not_sealed(interrupted):
-    """Whoever may write to the folder can put an unfinished map there."""
+    """Any user who may write to the folder can put an unfinished map there."""
     before = pathlib.Path("disk.img.blkmap").read_bytes()
     result = attempt("create", "--block-size", 512, "--resume", "--key-file", "key", "disk.img")
     assert (result.returncode, b"is not sealed with this key" in result.stderr) == (3, True), result
@@ -224,7 +224,7 @@ def test_a_torn_beginning_is_continued(disk, length, kept):
     whole = pathlib.Path("disk.img.blkmap").read_bytes()
     torn = whole[: min(kept, length)].ljust(length, b"\0")
     make = ["create", "--block-size", 512, "disk.img"]
-    # There is nothing to go on with, and nothing to lose.
+    # There is nothing to continue, and nothing to lose.
     for options in ([], ["--resume"]):
         pathlib.Path("disk.img.blkmap").write_bytes(torn)
         blkmap(*make, *options)
@@ -446,7 +446,7 @@ def test_a_partition_and_the_map_of_the_whole(partitioned):
 def test_a_partition_that_ends_within_a_block(partitioned):
     verify = ["verify", "--partition", 2, "disk.img.blkmap", "disk.img"]
     assert blkmap(*verify) == "no differences in 8 blocks\n"
-    # Nothing says whether the last block differs in the partition or behind it.
+    # Nothing says whether the last block differs in the partition or after it.
     write_byte("disk.img", 4 * MIB + 1000 * 512)
     result = attempt(*verify)
     assert result.returncode == 2 and b"no differences in 7 blocks, 1 not known" in result.stdout, result
@@ -462,7 +462,7 @@ def test_parts_that_cannot_be_compared(partitioned):
         (["--partition", 1, "disk.img.blkmap"], "and the image has it at 1572864 with 1048576 bytes: compare without"),
         (["--partition", 3, "disk.img.blkmap"], "begins at 4719104, within a block of 65536 bytes: compare without"),
         (["--partition", 2, "anonymous.blkmap"], "has the size of the whole image, not of partition 2: compare without"),
-        (["--partition", 2, "--shard", "1/2", "disk.img.blkmap"], "--shard and --range: the map is that of the whole"),
+        (["--partition", 2, "--shard", "1/2", "disk.img.blkmap"], "--shard and --range: the map is of the whole"),
     ]:
         result = attempt("verify", *args, "disk.img")
         assert (result.returncode, result.stdout) == (2, b"") and reason in result.stderr.decode(), (args, result)

@@ -1,4 +1,4 @@
-"""Maps beside checksums: `blksum --map`, and what `blksum --check` says where a map lies beside an image."""
+"""Maps along with checksums: `blksum --map`, and what `blksum --check` says where a map is next to an image."""
 
 import contextlib
 import json
@@ -98,7 +98,7 @@ def test_folders_and_lists(disk):
     os.mkdir("images/maps")
     os.rename("disk.img", "images/disk.img")
     os.rename("disk.qcow2", "images/deeper/disk.qcow2")
-    # The maps lie among the images, and are none.
+    # The maps are among the images, and are none.
     found = lines("-r", "--map", "images/maps", "images")
     assert [line.split()[1] for line in found.splitlines()] == ["images/deeper/disk.qcow2", "images/disk.img"]
     assert sorted(os.listdir("images/maps")) == ["disk.img.blkmap", "disk.qcow2.blkmap"]
@@ -201,7 +201,7 @@ def test_servers(disk):
 
 @pytest.fixture
 def listed(disk):
-    """SUMS with disk.qcow2, which has a map beside it and was damaged in block 1 and at the end."""
+    """SUMS with disk.qcow2, which has a map next to it and was damaged in block 1 and at the end."""
     lines("--map", "disk.qcow2.blkmap", "disk.qcow2")
     with open("SUMS", "w") as file:
         file.write(lines("--tag", "disk.qcow2"))
@@ -311,7 +311,7 @@ def test_a_map_that_others_may_write_is_not_used(listed):
     # The group may write both.
     os.chmod("disk.qcow2", 0o660)
     assert "differs from disk.qcow2.blkmap in 2 blocks" in failure_of_check()
-    # A link beside a map of one's own leads to the image of another.
+    # A link next to a map of one's own leads to the image of another.
     os.rename("disk.qcow2", "private.qcow2")
     os.symlink("private.qcow2", "disk.qcow2")
     assert failure_of_check() == ""

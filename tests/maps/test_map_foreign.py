@@ -52,7 +52,7 @@ def hashes(data, block_size, digest="sha256", suffix=b""):
 
 
 def fidx(data, chunk_size, suffix=b"", uuid=bytes(16), ctime=0):
-    """Returns the fixed index of a Proxmox backup. In an encrypted one, a key is hashed behind each chunk."""
+    """Returns the fixed index of a Proxmox backup. In an encrypted one, a key is hashed after each chunk."""
     digests = b"".join(hashes(data, chunk_size, suffix=suffix))
     head = FIDX_MAGIC + uuid + struct.pack("<q", ctime) + hashlib.sha256(digests).digest()
     head += struct.pack("<QQ", len(data), chunk_size)
@@ -273,7 +273,7 @@ def test_damaged_caibx(tmp_path):
     index = path.read_bytes()
     for at in range(len(index)):
         found = status(write(path, index[:at] + bytes([index[at] ^ 0x41]) + index[at + 1 :]), image)
-        # Flags that say nothing about a file, and a larger maximum than that of the chunks.
+        # Flags that say nothing about a file, and a larger maximum than the chunks'.
         assert found != 0 or at == 23 or 40 <= at < 48, at
     for length in range(0, len(index), 7):
         assert status(write(path, index[:length]), image) == 2
@@ -392,7 +392,7 @@ def sealed(text):
 
 
 def test_bmaps_of_bmaptool(tmp_path):
-    """Its ranges are as long as the data. Those of one block have the digest of a block."""
+    """Its ranges are as long as the data. Ranges of one block have the digest of a block."""
     image, path = tmp_path / "disk.img", tmp_path / "disk.bmap"
     rng = random.Random(4)
     with open(image, "wb") as file:
@@ -561,7 +561,7 @@ def test_lines_of_ebs(tmp_path):
     ]:
         path.write_text("".join(bad))
         assert status(path, image) == 2, bad
-    # A shorter list is that of a shorter image.
+    # A shorter list belongs to a shorter image.
     path.write_text("".join([*text[:3], text[3].replace(f" {block} ", f" {block - 1} ")]))
     assert status(path, image) == 1
 
@@ -583,7 +583,7 @@ def test_import_treats_files_as_create_does(tmp_path):
     result = blkhash("map", "import", "--force", path)
     assert result.returncode == 2 and b"index_csum" in result.stderr
     assert made.read_bytes() == before
-    # And leaves no map behind.
+    # And leaves no map.
     other = tmp_path / "other.blkmap"
     assert blkhash("map", "import", "-o", other, path).returncode == 2 and not other.exists()
     write(path, good)

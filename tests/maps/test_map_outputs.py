@@ -114,7 +114,7 @@ def test_errors_leave_nothing(disk, options):
     assert sorted(os.listdir()) == before and not os.listdir("maps")
     assert blkhash("map", "merge", "-o", "merged", "right.blkmap", "none.blkmap").returncode == 2
     assert sorted(os.listdir()) == before
-    # The next try is not in the way, and what was there is as it was.
+    # The next try does not fail, and what was there is as it was.
     for name, command in COMMANDS.items():
         hashes = ["hashes"] if name == "root" else []
         assert blkhash(*command, "disk.qcow2", *hashes).returncode == 0, command
@@ -132,7 +132,7 @@ def test_signals_leave_nothing_before_a_checkpoint(workdir, number):
         server.bind("socket")
         server.listen()
         program = str(blksum_path().with_name("blkhash"))
-        # The signals go to the process group, as those of a terminal do.
+        # The signals go to the process group, as a terminal's do.
         command = [program, "map", "create", "-o", "new.blkmap", f"nbd+unix:///?socket={os.path.abspath('socket')}"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as process:
             connection, _ = server.accept()

@@ -161,7 +161,7 @@ def disk(workdir):
 
 
 def bitmap_place(path):
-    """Returns where the bits of the only bitmap of an image lie, and the offset of its flags. Reads the header by
+    """Returns where the bits of the only bitmap of an image are, and the offset of its flags. Reads the header by
     QEMU's specification (docs/interop/qcow2.rst)."""
     data = path.read_bytes()
     at = struct.unpack_from(">I", data, 100)[0]

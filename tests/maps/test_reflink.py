@@ -82,7 +82,7 @@ def clone_range(source, offset, length, target, place):
     with open(source, "rb") as file, open(target, "r+b") as copy:
         request = struct.pack("qQQQ", file.fileno(), offset, length, place)
         with contextlib.suppress(OSError):
-            # Ranges that overlap in one file, or end behind it, are refused.
+            # Ranges that overlap in one file, or end past its end, are refused.
             fcntl.ioctl(copy, FICLONERANGE, request)
 
 
@@ -339,7 +339,7 @@ def test_maps_are_updated(workdir, kind):
         assert contents[0] == contents[1]
         assert blkmap("audit", "--reflink", one, "m.blkmap", other).startswith("every change is listed: ")
         assert '"by":"reflink"' in blkmap("show", "--json", "n.blkmap").replace(" ", "")
-        # The map of another file, and that of an earlier state.
+        # The map of another file, and of an earlier state.
         fails(3, "is not the map of the older image", "update", "--reflink", one, "f.blkmap", other)
         fails(3, "is not the map of the older image", "update", "--reflink", other, "m.blkmap", other)
         write(one, 0, b"y")
@@ -419,7 +419,7 @@ def test_extents_that_move(workdir, what):
                 result = attempt("diff", "--block-size", "4K", "--extents", one, other)
                 assert result.returncode == 1, result
                 assert pages(result.stdout.decode(), PAGE) == expected, number
-                # Several files, of which none shares anything with that of another pair.
+                # Several files, of which none shares anything with a file of another pair.
                 strangers = rng.sample(files, 2)
                 paths = [rng.choice(pair) for pair in strangers]
                 expected = differing(*(contents[path] for path in paths), PAGE)

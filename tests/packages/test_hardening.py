@@ -60,7 +60,7 @@ def test_layout(file):
     # Symbols resolved by the loader are read-only.
     assert "GNU_RELRO" in segments, segments
     assert "BIND_NOW" in dynamic or re.search(r"FLAGS_1\).* NOW", dynamic), dynamic
-    # Libraries are those of the system, and code is not changed when it is loaded.
+    # Libraries are the system's, and code is not changed when it is loaded.
     assert not re.search(r"\((RPATH|RUNPATH|TEXTREL)\)|TEXTREL", dynamic), dynamic
 
 

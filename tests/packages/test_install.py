@@ -41,7 +41,7 @@ def make(target, root):
 
 
 def content(root):
-    """The names of folders, and those of other files."""
+    """The names of folders, and the names of other files."""
     folders, files = set(), set()
     for path in (root / "usr").rglob("*"):
         (folders if path.is_dir() else files).add(str(path.relative_to(root / "usr")))
@@ -62,7 +62,7 @@ def test_what_is_installed(installed):
     _, files = content(installed)
     docs = [str(path.relative_to(commands.ROOT)) for path in (commands.ROOT / "docs").rglob("*.md")]
     docs += ["README.md", "SECURITY.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"]
-    # That of the nightly check comes with `make install-systemd`.
+    # The page of the nightly check comes with `make install-systemd`.
     pages = [path.name for path in (commands.ROOT / "man").iterdir() if path.suffix != ".8"]
     library = {path for path in files if path.startswith(("lib/libblkhash.so", "lib/libblksum.so"))}
     assert len(library) == 6, files

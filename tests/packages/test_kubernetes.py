@@ -18,7 +18,7 @@ FOLDER = ROOT / "contrib/kubernetes"
 JOBS = ["block", "filesystem", "merge", "verify"]
 VERSIONS = ["1.33", "1.37"]
 
-# Not among the schemas of Kubernetes, since the types are those of a controller and of kustomize.
+# Not among the schemas of Kubernetes, since the types belong to a controller and of kustomize.
 CUSTOM = {"VolumeSnapshot", "Kustomization", "Component"}
 
 # The user of the pods, which `runAsUser` and the Containerfile say.

@@ -151,7 +151,7 @@ def test_no_image_waits_longer_when_lines_come_and_go(host):
     host.add(*[b"%02d" % number for number in range(20)])
     last = collections.Counter()
     for night in range(1, 40):
-        # New names are before, between and behind the others, and go again.
+        # New names are before, between and after the others, and go again.
         host.add(b"%02d-%d" % (night * 7 % 20, night))
         assert host.run(nights)[0] == 0
         for line in host.checked():
@@ -177,7 +177,7 @@ def test_results(host):
     status, people, objects = host.run()
     writer.communicate()
     assert status == 1
-    assert people[0] == '<3>"damaged\\nimage": FAILED: the content is not that of the check file'
+    assert people[0] == '<3>"damaged\\nimage": FAILED: the content does not match the check file'
     assert people[1].startswith("<3>slice 1 of 1: 1 match, 1 FAILED, 1 in use or changed, 1 unreadable, 1 malformed; ")
     *problems, summary = objects
     assert {it["name"]: it["status"] for it in problems} == {"damaged\nimage": "failed", "gone": "error", "used": "error"}
@@ -532,7 +532,7 @@ def systemd(workdir):
 
 @pytest.mark.root
 def test_the_unit_runs_as_installed(systemd):
-    """It reads images of other users, within its sandbox and that of blksum, and the journal has the results."""
+    """It reads images of other users, within its sandbox and blksum's, and the journal has the results."""
     output = systemd("""
         check
         journalctl -u blksum-check@vms -p err -o cat

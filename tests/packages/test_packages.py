@@ -330,7 +330,7 @@ def test_a_release_is_of_a_commit(tmp_path):
     (tmp_path / "clone/crates/cli/build.rs").write_text("fn main() {}\n")
     release = [tmp_path / "clone/packaging/release", tmp_path / "release"]
     done = subprocess.run(release, capture_output=True, text=True, timeout=commands.HANG)
-    assert done.returncode == 1 and "files are not those of the commit " in done.stderr, done
+    assert done.returncode == 1 and "files differ from the commit " in done.stderr, done
     assert not (tmp_path / "release").exists()
 
 
@@ -404,7 +404,7 @@ def test_rpm_has_one_of_both_projects(rpms, tmp_path):
     run(*rpm, "-i", *c_project.rpm_of(tmp_path, "system", "1", [*system, "%description", "Stand-in.", "%files"]))
 
     def assert_refused(installed, refused):
-        """Returns the message with which a package is refused beside another one."""
+        """Returns the message with which a package is refused next to another one."""
         run(*rpm, "-i", "--nodeps", installed)
         done = subprocess.run([*rpm, "-i", "--test", refused], capture_output=True, text=True)
         assert done.returncode != 0, done

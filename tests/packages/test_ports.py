@@ -60,7 +60,7 @@ def test_the_port_has_what_make_install_installs(target, tmp_path):
     installed = files_in(tmp_path / "root/usr/local")
     docs = {name for name in installed if name.startswith("share/doc/blkhash/")}
     assert docs and re.search(r"^PORTDOCS=\t\*$", PORT, re.MULTILINE)
-    # What the port does behind `make install`, and the framework with manual pages.
+    # What the port does after `make install`, and the framework with manual pages.
     wanted = {
         re.sub(r"^lib/pkgconfig/", "libdata/pkgconfig/", re.sub(r"^(share/man/.*)", r"\1.gz", name))
         for name in installed - docs

@@ -139,7 +139,7 @@ def test_a_quick_record(programs, workdir):
     simulated = next(it for it in report.split("\n### ") if it.startswith("sha256, data, blocks of 64 KiB"))
     assert "| simulated, of the ideal |" in simulated and " | 0.91 |" in simulated
     assert report.count("simulated") == 1
-    # The sizes of these images are not those of the published results.
+    # The sizes of these images differ from the published results'.
     images = report.split("\n## ")[2]
     assert images.startswith("blksum: ") and images.count("\n| 5 |") == 5 and "M2 Max" not in images
     drawn = ElementTree.parse("out/record.svg")
@@ -187,5 +187,5 @@ def test_a_program_that_fails(programs, workdir):
 
 @pytest.mark.parametrize("name", PORTABLE, ids=lambda name: str(name).rpartition("/")[2])
 def test_syntax_of_python_3_9(name):
-    """The oldest one that is in use, as that of macOS."""
+    """The oldest one that is in use, as on macOS."""
     ast.parse((ROOT / name).read_text(), feature_version=(3, 9))

@@ -1,4 +1,4 @@
-"""Source packages of distributions, without building them: `make deb-source-test` builds that of Debian."""
+"""Source packages of distributions, without building them: `make deb-source-test` builds Debian's."""
 
 import re
 import subprocess
@@ -38,7 +38,7 @@ def test_debian_asks_for_the_rust_that_cargo_asks_for():
 
 
 def test_rpm_has_the_licences_of_what_is_linked():
-    """The expression has each licence of a crate, and those of the libraries in C that crates have in them."""
+    """The expression has each licence of a crate, and the licences of the libraries in C that crates have in them."""
     command = ["cargo", "tree", "--locked", "--edges=normal", "--no-dedupe", "--prefix=none", "--format={p} {l}",
                "--target=x86_64-unknown-linux-gnu", "-p", "blkhash-cli", "-p", "blkhash-capi", "-p", "blksum-capi"]
     tree = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, timeout=commands.HANG).stdout

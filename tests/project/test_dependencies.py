@@ -1,4 +1,4 @@
-"""docs/inside/dependencies.md is that of Cargo.lock, and deny.toml has a reason for each crate with two versions."""
+"""docs/inside/dependencies.md matches Cargo.lock, and deny.toml has a reason for each crate with two versions."""
 
 import importlib.machinery
 import importlib.util

@@ -143,7 +143,7 @@ def test_check_file_is_not_told_what_files_hold(blksum, host):
 
 
 def test_a_check_file_guesses_no_single_bytes(blksum, host):
-    """Ranges are of whole sectors. Shorter ones would tell a file byte by byte to whoever sees the result."""
+    """Ranges are of whole sectors. Shorter ones would tell a file byte by byte to the reader of the result."""
     guess = blksum("--offset", "512", "--length", "1", "secret").stdout.split()[0].decode()
     for part in ("OFFSET=512/LENGTH=1", "OFFSET=511", "LENGTH=513", "LENGTH=0", "OFFSET=512/LENGTH=01"):
         pathlib.Path("SUMS").write_text(f"BLKSUM-SHA256-STREAMS4-64K/{part} (secret) = {guess}\n")

@@ -286,7 +286,7 @@ def test_read_error(blksum, workdir):
 
 def test_file_that_does_not_know_its_size(blksum, workdir):
     """Its size is reported as 0, but reading returns data. The result is its checksum or an error, never
-    that of no data."""
+    the checksum of no data."""
     theirs = subprocess.run(["sha256sum", "/proc/version"], capture_output=True, check=True)
     ours = blksum("-f", "raw", "--construction", "linear", "/proc/version")
     assert (ours.returncode, ours.stdout) in [(0, theirs.stdout), (1, b"")]
@@ -392,7 +392,7 @@ with mmap.mmap(file, 0) as memory:
 
 @pytest.mark.root
 def test_mapped_writes_through_an_overlay(blksum, workdir):
-    """The root of a container. Its pages are those of another file."""
+    """The root of a container. Its pages belong to another file."""
     with open("disk", "wb") as file:
         file.truncate(300 << 20)
     images.run("mke2fs", "-q", "-F", "-t", "ext4", "disk")

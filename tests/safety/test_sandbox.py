@@ -145,7 +145,7 @@ def test_verbose_says_what_is_in_force(blksum, landlock, workdir):
 
 
 def test_programs_run_only_for_formats_that_need_one(blksum, landlock, workdir):
-    """The formats of images in folders, and those of a check file without an end, are not known before."""
+    """The formats of images in folders, and of a check file without an end, are not known before."""
     write_raw("disk.img", b"x")
     images.qemu_img("convert", "-f", "raw", "-O", "qcow2", "disk.img", "disk.qcow2")
     pathlib.Path("disk.bochs").write_bytes(foreign_images.bochs(pathlib.Path("disk.img").read_bytes()))
@@ -280,7 +280,7 @@ def test_server_changes_nothing_and_connects_nowhere(blksum, workdir, as_user, o
         assert last == "capabilities: 0 0 0 0", message
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="calls of 32 bits are those of x86")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="calls of 32 bits are x86's")
 def test_calls_of_32_bits_are_the_end_of_the_server(blksum, workdir):
     write_bochs("disk.bochs", bytes(4 << 20))
     os.mkdir("server")

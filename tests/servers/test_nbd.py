@@ -357,7 +357,7 @@ def test_tls_default_folders_of_users(blksum, servers, disk, certificates, folde
     wrong = tls_server(servers, path, "nbdkit", folders["wrong-ca"]).uri(tls=True)
     home = tmp_path / "home"
     (home / place).mkdir(parents=True)
-    # Without the user's own CA, those of the system are used. None of them signs for tests.
+    # Without the user's own CA, the system's are used. None of them signs for tests.
     for uri in (right, wrong):
         assert_refused(as_other_user(blksum, uri, HOME=str(home)), "certificate")
     shutil.copy(certificates / "ca-cert.pem", home / place)

@@ -198,7 +198,7 @@ def test_errors_of_the_server(server, fails):
     server.put("private", "disk.img", content(1000))
     url = "s3://private/disk.img"
     wrong_secret = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": "wrong"}
-    assert "the secret key is not that of the access key" in fails(url, **wrong_secret)
+    assert "the secret key does not belong to the access key" in fails(url, **wrong_secret)
     wrong_key = {"AWS_ACCESS_KEY_ID": "AKIAWRONG", "AWS_SECRET_ACCESS_KEY": "wrong"}
     assert "does not know the access key" in fails(url, **wrong_key)
     assert "no such object" in fails("s3://private/missing.img", **server.keys())

@@ -113,7 +113,7 @@ def test_random_images(blksum, web, root, fmt, number):
 
 
 def stored(name):
-    """Returns how many bytes of a qcow2 image QEMU reads, and those of its tables."""
+    """Returns how many bytes of a qcow2 image QEMU reads, and the bytes of its tables."""
     extents = json.loads(images.qemu_img("map", "--output=json", name))
     about = json.loads(images.qemu_img("check", "--output=json", name))
     data = [(it["offset"], it["length"]) for it in extents if it["data"]]
@@ -162,7 +162,7 @@ def test_bytes_of_a_compressed_image(blksum, web, root):
     requests = server.requests("disk.qcow2")
     sent, size = sum(it.bytes for it in requests), os.path.getsize("disk.qcow2")
     assert sent <= 1.05 * size, (sent, size)
-    # Tables are read in pages, in which compressed clusters lie as well.
+    # Tables are read in pages, in which compressed clusters are as well.
     assert web_servers.repeated(requests) <= 0.02 * sent, requests
 
 

@@ -65,7 +65,7 @@ def test_map_finds_what_differs(web, root):
 
 
 def test_info(served, folder):
-    """The size and format are those of the file."""
+    """The size and format are the file's."""
     url, name = served["nginx"].url("disk.qcow2"), folder / "disk.qcow2"
     ours, theirs = (json.loads(run(BLKHASH, "info", "--json", it)) for it in (url, name))
     for field in ("format", "virtual_size"):
@@ -101,7 +101,7 @@ def test_check_file_with_urls_needs_an_option(blksum, web, root):
 
 @pytest.mark.parametrize("kind", ["nginx", "python"])
 def test_check_file_on_a_server(blksum, web, root, tls, kind):
-    """Its names are those of images beside it."""
+    """Its names belong to images next to it."""
     (root / "below").mkdir()
     for name in ("disk.img", "below/disk 2.img"):
         write_sparse(name, content(2 * MIB, seed=name))
@@ -177,7 +177,7 @@ def test_only_the_server_is_connected_to(web, root):
 
 
 def test_many_images_in_one_run(blksum, web, root):
-    """Connections are shared, and the values are those of one run for each."""
+    """Connections are shared, and the values equal the values of one run for each."""
     rng = random.Random(1)
     names = [f"{at}.img" for at in range(40)]
     for name in names:

@@ -180,7 +180,7 @@ def test_silent(blksum):
 
 @pytest.mark.parametrize("way", [*(f"late-{way}" for way in CHANGES), "mixed", "mixed-dates"])
 def test_changed(blksum, way):
-    """The content is that of one version, or there is no checksum."""
+    """The content is of one version, or there is no checksum."""
     with rogue(way) as server:
         result = read(blksum, server)
     assert server.misbehaved

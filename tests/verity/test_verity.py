@@ -584,7 +584,7 @@ def test_wrong_root(workdir):
     assert named(tree, findings, tree.data_length) == unverified | {("tree", 1, 0)}
     assert summary["unverified_blocks"] == 130 and summary["other_root"]
     last = blkhash("verity", "verify", "data", "hash", wrong).stdout.splitlines()[-1]
-    why = b"as the root hash is not that of hash, which matches the data"
+    why = b"as the root hash differs from hash, which matches the data"
     assert last == b"data: 130 blocks: 130 cannot be verified, " + why
     # The tree itself may be damaged as well, or the data.
     for path, offset in [("hash", tree.offset_of(1, 0)), ("hash", tree.offset_of(0, 1)), ("data", 4096)]:
@@ -640,7 +640,7 @@ def make_tree(tree, data, spoil=None):
 
 @pytest.mark.parametrize("digest", ["sha256", "sha1", "sha384"])
 def test_spare_bytes(workdir, digest):
-    """Bytes beside the digests that are a part of the hashes: the kernel does not look at them."""
+    """Bytes next to the digests that are a part of the hashes: the kernel does not look at them."""
     tree = Tree(1, 512, 512, digest, b"salt")
     tree.blocks = tree.arity**2 + tree.arity + 3
     data = random.Random(7).randbytes(tree.data_length)
@@ -832,10 +832,10 @@ def test_formats(blksum, workdir, content, name):
 
 
 def test_a_note_tells_the_content_from_the_file(workdir):
-    """`fsverity digest` knows no formats, so its digest of such an image is that of the file."""
+    """`fsverity digest` knows no formats, so its digest of such an image covers the file."""
     imagespec.write("64k:A 64k:-", "disk.img")
     images.convert("disk.img", "disk.qcow2")
-    note = b"blkhash: disk.qcow2: qcow2: digest of the content; -f raw prints that of the file\n"
+    note = b"blkhash: disk.qcow2: qcow2: digest of the content; -f raw prints the digest of the file\n"
     result = blkhash("verity", "digest", "disk.img", "disk.qcow2")
     [raw, content] = result.stdout.split()[::2]
     assert raw == content and result.stderr == note
@@ -883,7 +883,7 @@ def test_partition(blksum, workdir, content, form):
     if form == "qcow2":
         path = images.convert(path, workdir / "disk.qcow2")
     content.check(blksum, path, "--partition", "2")
-    # No offset is known to be behind all partitions.
+    # No offset is known to be after all partitions.
     message = refused([path], "--partition", "1", "--hash-offset", size + 4 * MIB, path, path)
     assert "is a file of the image" in message
     # In a verification of the whole image, findings name the partition.
@@ -891,7 +891,7 @@ def test_partition(blksum, workdir, content, form):
     flip("disk.raw", 2 * MIB + 4097)
     findings, _ = verify_json("disk.raw", "whole", root)
     assert [(it["block"], it["partition"]) for it in findings] == [(513, 2)]
-    # A tree that is that of the partition does not match the whole image.
+    # A tree of the partition does not match the whole image.
     root = run_format(Tree(size // 4096), content.raw, "part")
     result = blkhash("verity", "verify", "-f", form, path, "part", root)
     *_, note, last = result.stdout.decode().splitlines()
@@ -1124,7 +1124,7 @@ def test_the_root_hash_of_others_is_kept(workdir):
 
 @pytest.mark.parametrize("tool", ["mke2fs", "mkfs.btrfs"])
 def test_file_systems_are_kept(workdir, tool):
-    """Their first bytes are zeros, and so are those of many partitions and disks."""
+    """Their first bytes are zeros, as in many partitions and disks."""
     write_data(random.Random(12), "data", 64 << 20)
     with open("fs", "wb") as file:
         file.truncate(128 << 20)

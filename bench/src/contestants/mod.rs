@@ -1,4 +1,4 @@
-//! Implementations of the same algorithms in other libraries, behind one interface.
+//! Implementations of the same algorithms in other libraries, with one interface.
 //!
 //! A contestant hashes many inputs of equal length. A library that takes one input at a time is
 //! called for one after the other, as its users do. Contexts are created outside of the measured

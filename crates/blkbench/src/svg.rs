@@ -7,7 +7,7 @@ pub struct Picture {
     pub width: f64,
     /// The text on top, which is the name of the picture, too.
     pub title: String,
-    /// Rules of CSS besides those of all pictures.
+    /// Rules of CSS besides the rules of all pictures.
     pub style: &'static str,
     /// Rules in their place if the viewer is dark.
     pub dark_style: &'static str,

@@ -1,6 +1,6 @@
 //! Tables of text.
 
-/// Formats rows under the heads of columns. A head that begins with `>`, which is not shown, is that of numbers: its
+/// Formats rows under the heads of columns. A head that begins with `>`, which is not shown, is for numbers: its
 /// column is aligned to the right. Each column is as wide as its widest cell, and lines have no trailing spaces.
 pub fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     let widths = widths(heads, rows);
@@ -48,7 +48,7 @@ pub fn table_within(width: usize, spare: &[&str], heads: &[&str], rows: &[Vec<St
     table(&heads, &rows)
 }
 
-/// Returns the width of each column, which is that of its widest cell.
+/// Returns the width of each column, the width of its widest cell.
 fn widths(heads: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -66,7 +66,7 @@ fn name(head: &str) -> &str {
     head.strip_prefix('>').unwrap_or(head)
 }
 
-/// Cuts `text` to `width` characters, behind a comma if it has one, and shows that something is
+/// Cuts `text` to `width` characters, after a comma if it has one, and shows that something is
 /// missing.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {

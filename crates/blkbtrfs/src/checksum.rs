@@ -58,7 +58,7 @@ impl fmt::Display for ChecksumType {
 }
 
 /// A checksum as stored on disk. Checksums that are numbers are little-endian. The hexadecimal form
-/// equals that of the kernel and btrfs-progs.
+/// is the same as in the kernel and btrfs-progs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Checksum {
     bytes: [u8; MAX_SIZE],

@@ -214,7 +214,7 @@ impl Chunk {
         }
     }
 
-    /// Maps `logical`, which lies within the chunk, to mirror `mirror`, counted from 0. The length
+    /// Maps `logical`, which is within the chunk, to mirror `mirror`, counted from 0. The length
     /// of the result is the number of contiguous bytes.
     pub(crate) fn map(&self, logical: u64, mirror: u32) -> Run {
         let offset = logical - self.logical;
@@ -240,7 +240,7 @@ impl Chunk {
         Run { device: stripe.device, physical: stripe.offset + within, length }
     }
 
-    /// Returns the logical address of the byte `physical` of a device, if the chunk lies there. `None` with
+    /// Returns the logical address of the byte `physical` of a device, if the chunk is there. `None` with
     /// RAID5 and RAID6.
     pub(crate) fn unmap(&self, device: u64, physical: u64) -> Option<u64> {
         let share = self.stripe_share();
@@ -303,7 +303,7 @@ impl ChunkMap {
         }
         let before = self.chunks.range(..chunk.end()).next_back();
         if let Some((_, other)) = before.filter(|(_, other)| other.end() > chunk.logical) {
-            let reason = format!("a chunk overlaps that of logical {}", other.logical);
+            let reason = format!("a chunk overlaps the one of logical {}", other.logical);
             return Err(Error::corrupt(chunk.logical, reason));
         }
         self.stripes += chunk.stripes.len();

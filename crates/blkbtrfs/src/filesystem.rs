@@ -264,8 +264,8 @@ impl FileSystem {
         &self.device_items
     }
 
-    /// Returns the newest intact superblock to compare the copies on a device with. It is that of
-    /// the file system, or of the seed that the device belongs to.
+    /// Returns the newest intact superblock to compare the copies on a device with. It belongs to
+    /// the file system, or to the seed that the device belongs to.
     pub(crate) fn superblock_of(&self, device: u64) -> Option<&Superblock> {
         let own = self.superblocks.get(&device)?;
         Some(if own.fsid == self.superblock.fsid { &self.superblock } else { own })

@@ -23,7 +23,7 @@ pub enum Part {
 }
 
 impl fmt::Display for Part {
-    /// Writes the part behind the name of its disk.
+    /// Writes the part after the name of its disk.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole => Ok(()),
@@ -48,7 +48,7 @@ pub struct Found {
 pub struct Candidate {
     /// Its newest intact superblock.
     pub superblock: Superblock,
-    /// The device. Its name is that of the disk, followed by the part.
+    /// The device. Its name is the name of the disk, followed by the part.
     pub device: Device,
     /// The part of the disk.
     pub part: Part,

@@ -92,7 +92,7 @@ impl Finder {
     }
 
     /// Returns what the bytes of the device are used for, by offset. Bytes of which nothing is known are in no part: what
-    /// lies before the first superblock, chunks of RAID5 and RAID6, and free space of a file system with a log tree.
+    /// is before the first superblock, chunks of RAID5 and RAID6, and free space of a file system with a log tree.
     ///
     /// # Errors
     ///

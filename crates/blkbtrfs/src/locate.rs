@@ -1,4 +1,4 @@
-//! Finds what lies at a byte of a device.
+//! Finds what is at a byte of a device.
 
 use crate::backref::{Owners, Resolver};
 use crate::chunk::{Chunk, DATA};
@@ -12,7 +12,7 @@ pub(crate) enum Located {
     Metadata,
 }
 
-/// Finds what lies at bytes of devices, by the trees of a file system. The search is best effort: trees may
+/// Finds what is at bytes of devices, by the trees of a file system. The search is best effort: trees may
 /// be damaged, and the number of its steps is limited.
 pub(crate) struct Locator<'a> {
     filesystem: &'a FileSystem,
@@ -30,7 +30,7 @@ impl<'a> Locator<'a> {
         self.resolver.steps()
     }
 
-    /// Returns what lies at the byte `physical` of a device, `None` outside of all chunks and in those of RAID5
+    /// Returns what is at the byte `physical` of a device, `None` outside of all chunks and in chunks of RAID5
     /// and RAID6.
     pub(crate) fn find(&self, device: u64, physical: u64) -> Option<Located> {
         let found = |chunk: &'a Chunk| Some((chunk, chunk.unmap(device, physical)?));

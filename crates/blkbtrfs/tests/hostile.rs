@@ -208,7 +208,7 @@ fn chunks_that_overlap() {
         put(bytes, items[0].1, length + (64 << 20));
     });
     let message = refused(disk.verify());
-    // The first chunk is that of the superblock, which has its real length.
+    // The first chunk holds the superblock, which has its real length.
     assert!(message.contains("overlaps") && message.contains("logical"), "{message}");
 }
 

@@ -1,4 +1,4 @@
-//! The LZO decoder beside liblzo2: valid, changed and made-up streams.
+//! The LZO decoder compared with liblzo2: valid, changed and made-up streams.
 
 #![allow(missing_docs, reason = "a test program")]
 #![allow(unsafe_code, reason = "calls liblzo2")]

@@ -25,7 +25,7 @@ struct Array {
 }
 
 impl Array {
-    /// Copies chunks behind the end of the disk, stripe by stripe. Moves the stripes in `lost` to a
+    /// Copies chunks past the end of the disk, stripe by stripe. Moves the stripes in `lost` to a
     /// missing device.
     fn new(stripes: usize, parities: usize, lost: &[usize]) -> Self {
         let mut disk = PLAIN.clone();

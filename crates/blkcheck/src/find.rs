@@ -192,7 +192,7 @@ impl Finder {
             Content::Linear(segments) => match outer.linear(&segments) {
                 Some(window) => (Found::Other, Some(window)),
                 None => {
-                    let reason = "it ends behind the end of the image".to_owned();
+                    let reason = "it ends past the end of the image".to_owned();
                     (skipped(FindingKind::Unreadable, reason), None)
                 }
             },

@@ -15,7 +15,7 @@ pub(crate) struct Layer {
     pub found: Found,
     /// What its partition says of it.
     pub details: Option<Details>,
-    /// Number of bytes of its partition behind the end of the image.
+    /// Number of bytes of its partition past the end of the image.
     pub missing: u64,
     /// Place of the hash tree of its content.
     pub tree: Option<Place>,
@@ -23,7 +23,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// Returns the finding for a partition of which bytes lie behind the end of the image.
+    /// Returns the finding for a partition of which bytes are past the end of the image.
     pub fn cut_off(&self) -> Finding {
         let (size, missing) = (self.window.size(), self.missing);
         let reason = format!("the image ends after {size} bytes of it: {missing} are missing");

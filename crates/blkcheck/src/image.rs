@@ -139,7 +139,7 @@ impl Visitor for Structure<'_> {
     }
 }
 
-/// Returns what to know of the structure beside its errors.
+/// Returns what to know of the structure besides its errors.
 fn remarks(summary: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
     if summary.leaks > 0 {

@@ -6,7 +6,7 @@
 //!
 //! [`check_image`] verifies the structure of the image itself, such as the reference counts of qcow2.
 //!
-//! 1. `find` lists the layers by their magic bytes. Those of logical volumes are found in turn.
+//! 1. `find` lists the layers by their magic bytes. Layers of logical volumes are found in turn.
 //! 2. `pair` finds the data of hash trees, and the devices of one btrfs.
 //! 3. `layers` has a file for each kind, which verifies a layer and fills its row.
 

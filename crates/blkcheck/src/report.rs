@@ -19,7 +19,7 @@ pub struct Row {
     pub place: Place,
     /// Offset of its first byte on the disk.
     pub offset: u64,
-    /// Length of the part of the disk that it lies in, in bytes.
+    /// Length of the part of the disk that it is in, in bytes.
     pub length: u64,
     /// Kind of the layer, such as `ext4`, or `unknown`.
     pub kind: &'static str,

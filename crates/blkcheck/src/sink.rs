@@ -1,10 +1,10 @@
-//! What receives the results of a check while it goes on.
+//! What receives the results of a check while it runs.
 
 use crate::finding::Finding;
 use crate::place::Place;
 use crate::report::Row;
 
-/// Receives findings, and the row of each layer behind its findings, in the order of the layers.
+/// Receives findings, and the row of each layer after its findings, in the order of the layers.
 pub trait Sink: Send {
     /// Receives what is wrong with a layer.
     fn finding(&mut self, place: &Place, kind: &'static str, finding: &Finding);

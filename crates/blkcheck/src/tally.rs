@@ -13,7 +13,7 @@ use crate::report::Row;
 use crate::sink::Sink;
 use crate::window::Window;
 
-/// What a check has beside its layers.
+/// What a check has besides its layers.
 pub(crate) struct Job<'a> {
     pub options: &'a Options,
     pub watch: &'a Watch<'a>,

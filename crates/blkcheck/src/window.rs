@@ -25,14 +25,14 @@ impl Window {
         Self { source, origin: Origin::Disk }
     }
 
-    /// Returns a part, shorter than `length` if this window ends earlier. `None` if it begins behind the end.
+    /// Returns a part, shorter than `length` if this window ends earlier. `None` if it begins past the end.
     pub fn range(&self, offset: u64, length: u64) -> Option<Self> {
         let source = Slice::new(self.source.clone(), offset, length)?;
         let origin = Origin::Range(Arc::new(self.clone()), offset);
         Some(Self { source: Arc::new(source), origin })
     }
 
-    /// Returns a logical volume. `None` if a segment lies behind the end.
+    /// Returns a logical volume. `None` if a segment is past the end.
     pub fn linear(&self, segments: &[Segment]) -> Option<Self> {
         let linear = Segment::join(segments, self.source.clone())?;
         let origin = Origin::Linear(Arc::new(self.clone()), linear.clone());
@@ -43,7 +43,7 @@ impl Window {
         self.source.size()
     }
 
-    /// Returns the offset on the disk of a byte of the window. A byte behind the end has the place of one that would
+    /// Returns the offset on the disk of a byte of the window. A byte past the end has the place of one that would
     /// follow the last.
     pub fn on_disk(&self, offset: u64) -> u64 {
         match &self.origin {

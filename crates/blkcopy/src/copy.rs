@@ -1,9 +1,9 @@
 //! The copy of an image, from its source to the verdict.
 //!
 //! A pass hashes the source, and a [`Tee`](blksum::Tee) hands the content of each chunk to the [writer](crate::writer) before. The destination is then
-//! flushed, closed for writing and opened as an image, whose checksums must be those of the pass. If they are not, the two are
-//! compared to name the place. With a log, the destination is synced before each commit of the map, and a copy that is resumed goes on
-//! at the first page that no checkpoint has.
+//! flushed, closed for writing and opened as an image, whose checksums must equal the checksums of the pass. If they
+//! are not, the two are compared to name the place. With a log, the destination is synced before each commit of the
+//! map, and a copy that is resumed continues at the first page that no checkpoint has.
 
 use std::io::Read;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub enum Verify {
     /// The content of the destination, which is read back.
     #[default]
     ReadBack,
-    /// Nothing: the checksums are those of what was read from the source.
+    /// Nothing: the checksums are of what was read from the source.
     Source,
 }
 
@@ -82,22 +82,23 @@ impl<'a> Copy<'a> {
         Self { updates, ..self }
     }
 
-    /// Goes on with a copy that was interrupted, from this offset on, a multiple of the block size. What the destination holds
-    /// before it stays, and only the digests of what follows are computed. [`write`](Self::write) is for such a copy.
+    /// Continues a copy that was interrupted, from this offset on, a multiple of the block size. What the destination
+    /// holds before it stays, and only the digests of what follows are computed. [`write`](Self::write) is for such a
+    /// copy.
     #[must_use]
     pub fn from(self, offset: u64) -> Self {
         Self { from: offset, ..self }
     }
 
-    /// Believes that the destination has the content of this map, and writes only the blocks that differ from it. They are read
-    /// twice. Digests of blocks are not passed on.
+    /// Trusts that the destination has the content of this map, and writes only the blocks that differ from it. They
+    /// are read twice. Digests of blocks are not passed on.
     #[must_use]
     pub fn base(self, base: &'a Map) -> Self {
         Self { base: Some(base), ..self }
     }
 
     /// Copies only these extents. Only they are compared afterwards, and a file must have the size of the source. The checksums
-    /// are those of all of the destination, or, if it is not read back, none. Digests of blocks are not passed on.
+    /// are of all of the destination, or, if it is not read back, none. Digests of blocks are not passed on.
     #[must_use]
     pub fn only(self, changes: &'a Changes) -> Self {
         Self { only: Some(changes), ..self }
@@ -117,7 +118,7 @@ impl<'a> Copy<'a> {
         Self { verify, ..self }
     }
 
-    /// Copies `source` to the start of `destination`. What a larger device or export holds behind it stays.
+    /// Copies `source` to the start of `destination`. What a larger device or export holds after it stays.
     ///
     /// Runs on the caller's thread and others, like [`blksum::checksum`]. Memory use does not depend on the size.
     ///
@@ -125,7 +126,7 @@ impl<'a> Copy<'a> {
     ///
     /// Fails if the source cannot be read or changed meanwhile, if the destination is smaller, or cannot be written or read,
     /// and with [`Error::Differs`] if it holds something else afterwards. With [`Verify::ReadBack`], one of the checksums must
-    /// not be empty, as that of `null` is, or nothing is written.
+    /// not be empty, as of `null`, or nothing is written.
     pub fn run(
         self,
         source: &dyn Source,
@@ -394,7 +395,7 @@ impl Written {
         &self.copied.digests
     }
 
-    /// Returns what was copied. The checksums are those of what was read from the source, which may be a part.
+    /// Returns what was copied. The checksums are of what was read from the source, which may be a part.
     pub fn copied(&self) -> &Copied {
         &self.copied
     }
@@ -421,8 +422,8 @@ impl Written {
         }
     }
 
-    /// Reads the destination back, and compares its checksums with those of the source, which are the first of `parameters`.
-    /// `again` is the source, if it can be read again, to tell where they differ.
+    /// Reads the destination back, and compares its checksums with the checksums of the source, which are the first of
+    /// `parameters`. `again` is the source, if it can be read again, to tell where they differ.
     ///
     /// # Errors
     ///

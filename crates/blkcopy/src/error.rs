@@ -50,7 +50,7 @@ pub enum Error {
         /// The problem.
         reason: String,
     },
-    /// A block of the destination is not that of the map which a delta was made for, nor as it becomes.
+    /// A block of the destination is neither in the map which a delta was made for, nor as it becomes.
     #[error("{length} bytes at {offset} are not those that the delta was made for")]
     NotBase {
         /// Offset of the first byte.
@@ -95,7 +95,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Tells errors of the destination from those of the source.
+    /// Tells errors of the destination from errors of the source.
     pub(crate) fn of_pass(error: blksum::Error) -> Self {
         match error {
             blksum::Error::Sink(error) => Self::of_sink(error),

@@ -1,8 +1,8 @@
 //! Copies disk images, with a verdict: what the destination holds, and whether it is the content of the source.
 //!
 //! [`Copy::run`] copies a [`blkimage::Source`] to a [`Destination`]: a file or a block device ([`Local`]), or the export of an
-//! NBD server. Zeros are written or deallocated as [`Zeros`] says, and never taken for granted. Afterwards the
-//! destination is read back and its checksums are compared with those of what was read from the source.
+//! NBD server. Zeros are written or deallocated as [`Zeros`] says, and never assumed. Afterwards the destination is
+//! read back and its checksums are compared with the checksums of what was read from the source.
 //!
 //! A [`Place`] is a destination that was found fit to be written to: [`Refused`] lists what is not.
 

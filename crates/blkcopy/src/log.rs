@@ -7,7 +7,7 @@ use blkmap::{Output, ReadAt};
 use crate::destination::Syncer;
 
 /// The output of a map that is never ahead of its copy: before a commit, what the destination got is brought to where it
-/// stays. A copy that is interrupted goes on behind the last commit.
+/// stays. A copy that is interrupted continues after the last commit.
 pub struct Log<O> {
     output: O,
     sync: Syncer,

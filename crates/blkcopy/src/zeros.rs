@@ -22,7 +22,7 @@ pub enum Zeros {
 names!(Zeros { Auto = "auto", Write = "write", Punch = "punch", KeepIfZero = "keep-if-zero" });
 
 /// Cuts bytes at `offset` into runs of whole units that `is_in` accepts, and of others. Passes each run, as a range of the bytes,
-/// and whether it was accepted. Units lie at multiples of [`UNIT`], and those at the ends may be short.
+/// and whether it was accepted. Units start at multiples of [`UNIT`], and those at the ends may be short.
 pub(crate) fn runs<E>(
     offset: u64,
     length: usize,

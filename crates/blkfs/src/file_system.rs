@@ -38,7 +38,7 @@ impl FileSystem {
             match open(&volume) {
                 Ok(Some(reader)) => return Ok(Some(Self { reader })),
                 Ok(None) => {}
-                // A place that cannot be read may be that of another kind.
+                // A place that cannot be read may belong to another kind.
                 Err(Error::Image(error)) if error.is_of_bytes() => {
                     unreadable.get_or_insert(error);
                 }
@@ -94,7 +94,7 @@ impl FileSystem {
     }
 }
 
-/// Returns whether swap space lies where a file system was. `mkswap` leaves the first 1024 bytes.
+/// Returns whether swap space is where a file system was. `mkswap` leaves the first 1024 bytes.
 fn is_swap(volume: &Volume) -> bool {
     SWAP_PAGES.iter().any(|page| {
         let signature = volume.read(page - SWAP.len() as u64, SWAP.len());

@@ -7,9 +7,9 @@
 //! their owners, the structures with checksums and whether they match, the names in directories, and what it could not read.
 //! [`Owners`] is the visitor that keeps a sorted list of the extents, and [`Names`] the one that makes paths.
 //!
-//! [`volumes`] reads what lies between a disk and its file systems: LUKS and LVM.
+//! [`volumes`] reads what is between a disk and its file systems: LUKS and LVM.
 //!
-//! [`Contents`] names the partitions and files in ranges of a disk, also those of btrfs.
+//! [`Contents`] names the partitions and files in ranges of a disk, also of btrfs.
 
 #![deny(clippy::missing_errors_doc)]
 

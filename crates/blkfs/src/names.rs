@@ -144,8 +144,7 @@ const MAX_NAMES: usize = 1 << 23;
 /// Limit in bytes.
 const MAX_TEXT: usize = 256 << 20;
 
-/// Maximum length of a path, as Linux has it.
-/// Limit in bytes.
+/// Maximum length of a path, as in Linux. Limit in bytes.
 const MAX_PATH: usize = 4096;
 
 #[cfg(test)]

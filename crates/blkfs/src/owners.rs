@@ -109,7 +109,7 @@ impl Extent {
         (length > 0).then_some(Self { offset, length, owner })
     }
 
-    /// Adds the next extent to this one if it goes on with the same owner.
+    /// Adds the next extent to this one if it continues with the same owner.
     fn join(&mut self, next: &Self) -> bool {
         let goes_on = match (self.owner, next.owner) {
             (Owner::File { object, offset }, Owner::File { object: other, offset: at }) => {
@@ -127,7 +127,7 @@ impl Extent {
 
 impl Visitor for Owners {
     fn extent(&mut self, extent: Extent) {
-        // What lies behind the end of the file system belongs to a damaged one.
+        // What is past the end of the file system belongs to a damaged one.
         let Some(extent) = extent.within(0, self.size) else {
             self.is_partial = true;
             return;
@@ -159,8 +159,8 @@ impl Visitor for Owners {
 /// Limit in extents.
 const MAX_EXTENTS: usize = 1 << 23;
 
-/// Maximum number of extents that are looked at for one range, because those of a damaged file system may all overlap.
-/// Limit in extents.
+/// Maximum number of extents that are looked at for one range, because extents of a damaged file system may all
+/// overlap. Limit in extents.
 const MAX_STEPS: usize = 1 << 16;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 /// Number of an object within a file system: an inode, a record of the MFT, or another number that its reader chose.
-/// A stream of a file beside its content has a number of its own.
+/// A stream of a file besides its content has a number of its own.
 pub type ObjectId = u64;
 
 /// The parts of a file system that a walk reports. What is not wanted is not read if that saves time.
@@ -19,7 +19,7 @@ pub struct Wanted {
 
 /// Receives what a walk over a file system finds, in any order.
 pub trait Visitor {
-    /// Receives bytes and their owner. Extents of several owners may overlap: those of files that share blocks, or of a
+    /// Receives bytes and their owner. Extents of several owners may overlap: from files that share blocks, or of a
     /// damaged file system.
     fn extent(&mut self, extent: Extent);
 
@@ -46,7 +46,7 @@ pub struct Extent {
     pub offset: u64,
     /// Length in bytes, not 0.
     pub length: u64,
-    /// The owner of the first byte. Those of the others follow in the order of their offsets.
+    /// The owner of the first byte. Owners of the others follow in the order of their offsets.
     pub owner: Owner,
 }
 
@@ -102,11 +102,11 @@ pub struct Entry<'a> {
     pub object: ObjectId,
     /// The name as stored, in UTF-8 where the file system stores UTF-16.
     pub name: &'a [u8],
-    /// How the name follows that of the parent in a path.
+    /// How the name follows the parent's in a path.
     pub kind: EntryKind,
 }
 
-/// How a name follows that of its parent in a path.
+/// How a name follows its parent's in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// An entry of a directory: after a slash.

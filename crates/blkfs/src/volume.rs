@@ -6,7 +6,7 @@ use blkimage::Source;
 
 use crate::error::{Error, Result};
 
-/// The part of a disk that a file system lies in.
+/// The part of a disk that holds a file system.
 #[derive(Clone)]
 pub(crate) struct Volume {
     source: Arc<dyn Source>,

@@ -17,7 +17,7 @@ pub(crate) struct Borrowed {
     returned: Arc<Returned>,
 }
 
-/// Signals that the bytes were returned. A channel would leave memory behind in the thread that waits.
+/// Signals that the bytes were returned. A channel would leave memory in the thread that waits.
 #[derive(Default)]
 struct Returned {
     is_back: Mutex<bool>,
@@ -41,7 +41,7 @@ unsafe impl Sync for Borrowed {}
 
 impl AsRef<[u8]> for Borrowed {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: pointer and length are those of the slice that `lend` borrows until this is dropped.
+        // SAFETY: pointer and length describe the slice that `lend` borrows until this is dropped.
         unsafe { slice::from_raw_parts(self.data, self.length) }
     }
 }

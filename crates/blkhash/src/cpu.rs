@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 /// Defines [`Feature`] and the tokens. A row has a feature, its name, its architecture, the macro
 /// that detects instructions there, and the instructions. A feature that contains others names them
-/// behind `with`.
+/// after `with`.
 macro_rules! features {
     ($(
         $(#[$doc:meta])*
@@ -84,7 +84,7 @@ features! {
     ), with Sha, Avx512;
     /// The SHA-256 instructions of AArch64.
     Sha2: "sha2", "aarch64", is_aarch64_feature_detected!("sha2");
-    /// The SHA-512 instructions of AArch64, which Rust detects together with those of SHA-3.
+    /// The SHA-512 instructions of AArch64, which Rust detects together with the ones of SHA-3.
     Sha512: "sha512", "aarch64", is_aarch64_feature_detected!("sha3");
 }
 
@@ -114,7 +114,7 @@ impl Portable {
     pub(crate) const FEATURE: Option<Feature> = None;
 
     /// Returns the token.
-    #[allow(clippy::unnecessary_wraps, reason = "as with those of features")]
+    #[allow(clippy::unnecessary_wraps, reason = "as in other features")]
     pub(crate) fn detect() -> Option<Self> {
         Some(Self(()))
     }

@@ -8,7 +8,7 @@ pub enum Error {
     #[error("unknown digest '{0}'")]
     UnknownAlgorithm(String),
     /// `blake2b` alone is ambiguous: 512 bits in coreutils, 256 bits in btrfs.
-    #[error("'blake2b' is ambiguous: use blake2b512 (that of b2sum) or blake2b256 (that of btrfs)")]
+    #[error("'blake2b' is ambiguous: use blake2b512 (as in b2sum) or blake2b256 (as in btrfs)")]
     AmbiguousAlgorithm,
     /// SipHash is keyed. Without a secret key it protects less than other hashes of the same speed.
     #[error(
@@ -38,7 +38,7 @@ pub enum Error {
     /// The construction has no salt.
     #[error("{0} has no salt: fs-verity and dm-verity have one")]
     NoSalt(String),
-    /// The salt is longer than those of the construction.
+    /// The salt is longer than the construction's.
     #[error("a salt of {construction} has at most {max} bytes")]
     LongSalt {
         /// Name of the construction.

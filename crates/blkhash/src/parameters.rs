@@ -68,8 +68,8 @@ impl Parameters {
     }
 
     /// Checks whether the checksum of content of `length` bytes is defined. dm-verity is defined for
-    /// one whole block or more. The checksum of other content is that of the content padded with
-    /// zeros, and no other program computes it.
+    /// one whole block or more. The checksum of other content is defined as of the content padded with zeros, and no
+    /// other program computes it.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Merkle trees over the digests of blocks.
 //!
 //! A tree has levels of blocks. The blocks of the lowest level hold the digests of the content's
-//! blocks, those of each other level the digests of the blocks below, up to a level of one block.
-//! fs-verity and dm-verity have trees of this form.
+//! blocks, the blocks of each other level the digests of the blocks below, up to a level of one block. fs-verity and
+//! dm-verity have trees of this form.
 
 use std::convert::Infallible;
 
@@ -113,8 +113,8 @@ impl TreeShape {
 }
 
 impl Tree {
-    /// Creates a tree without digests. Its blocks of `block_size` are hashed in the same way as those
-    /// of the content, which `leaf` defines.
+    /// Creates a tree without digests. Its blocks of `block_size` are hashed in the same way as
+    /// the content's, which `leaf` defines.
     pub fn new(leaf: &Leaf, block_size: BlockSize) -> Self {
         Self::with_blocks(leaf, block_size, ())
     }

@@ -390,8 +390,7 @@ struct Broken(AtomicUsize);
 
 impl AsRef<[u8]> for Broken {
     fn as_ref(&self) -> &[u8] {
-        // The first call is the caller's, for the length. The second call is that of the hashing
-        // thread.
+        // The first call is the caller's, for the length. The second call is the hashing thread's.
         assert_eq!(self.0.fetch_add(1, Ordering::Relaxed), 0, "broken");
         &[1; 2 << 20]
     }

@@ -1,4 +1,4 @@
-//! Merkle trees: published values, and any runs of digests beside the definition level by level.
+//! Merkle trees: published values, and any runs of digests compared with the definition level by level.
 
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ fn parameters(construction: Construction, block_size: u64) -> Parameters {
     Parameters::new(Algorithm::Sha256, construction, size(block_size)).unwrap()
 }
 
-/// Values of zeros. `fsverity digest` and `veritysetup format` confirm those of up to 8 GiB.
+/// Values of zeros. `fsverity digest` and `veritysetup format` confirm values of up to 8 GiB.
 #[test]
 fn zeros() {
     let vectors = [

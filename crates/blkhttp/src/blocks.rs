@@ -17,7 +17,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Adds bytes behind all others. About `left` bytes will be added in all, these included.
+    /// Adds bytes after all others. About `left` bytes will be added in all, these included.
     pub fn append(&mut self, mut at: u64, mut bytes: &[u8], left: u64) {
         if self.tail_at + self.tail.len() as u64 != at {
             self.finish_tail();

@@ -120,7 +120,7 @@ impl Object {
 
     /// Reads at most `buf.len()` bytes from `offset` on. Returns 0 at the end.
     ///
-    /// Without ranges, `offset` is that of the bytes that were not read yet, or lies within the first MiB.
+    /// Without ranges, `offset` belongs to the bytes that were not read yet, or is within the first MiB.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ pub struct HttpOptions {
     pub timeout: Option<Duration>,
     /// Maximum number of requests in a row that are sent again without progress, because the server is unreachable, busy or failing.
     pub retries: u32,
-    /// PEM file of the certificate authorities that are trusted instead of those of the system.
+    /// PEM file of the certificate authorities that are trusted instead of the system's.
     pub tls_ca: Option<PathBuf>,
     /// Options of `s3://` URLs.
     pub s3: S3Options,
@@ -21,7 +21,7 @@ pub struct HttpOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct S3Options {
-    /// URL of the server, as in `https://minio.example:9000`. `None` is that of AWS in the region.
+    /// URL of the server, as in `https://minio.example:9000`. `None` means AWS in the region.
     pub endpoint: Option<String>,
     /// Region of the bucket.
     pub region: Option<String>,

@@ -32,7 +32,7 @@ pub(crate) struct Shape {
 }
 
 impl Queue {
-    /// Adds a range behind all others.
+    /// Adds a range after all others.
     pub fn add(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -44,7 +44,7 @@ impl Queue {
         }
     }
 
-    /// Adds a range that has no turn: it is asked for when it is read, or beside others.
+    /// Adds a range that has no turn: it is asked for when it is read, or together with others.
     pub fn put_back(&mut self, range: Range<u64>) {
         if !range.is_empty() {
             self.pending.insert(range);
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(queue.next(long, 10_000).unwrap().range, 0..100);
         assert_eq!(queue.next(long, 10_000), None);
         assert_eq!(queue.next(long, 120).unwrap().range, 100..120);
-        // What lies elsewhere does not extend it.
+        // What is elsewhere does not extend it.
         queue.add(0..50);
         queue.add(500..550);
         assert_eq!(queue.next(long, 10_000).unwrap().range, 0..50);

@@ -53,7 +53,7 @@ pub(crate) enum Refusal {
     Busy,
 }
 
-/// Where an object is, and who may read it: what the URL of a store of objects is resolved to.
+/// Where an object is, and which credentials may read it: what the URL of a store of objects is resolved to.
 #[derive(Clone)]
 pub(crate) struct Target {
     /// A URL of http or https.

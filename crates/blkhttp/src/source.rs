@@ -29,7 +29,7 @@ pub(crate) struct Source {
     pub timeout: Option<Duration>,
     pub retries: u32,
     target: Target,
-    /// The URL after redirects. `None` is that of the target.
+    /// The URL after redirects. `None` means the URL of the target.
     location: Mutex<Option<Url>>,
     pinned: OnceLock<Version>,
     renewing: tokio::sync::Mutex<()>,
@@ -69,7 +69,7 @@ impl Source {
         }
     }
 
-    /// Returns the URL that led to the object, after redirects. It stays that of S3.
+    /// Returns the URL that led to the object, after redirects. It stays the S3 URL.
     pub fn url(&self) -> Url {
         let location = lock(&self.location).clone();
         location.unwrap_or_else(|| self.shown.clone())
@@ -284,8 +284,8 @@ impl Source {
         Ok(request)
     }
 
-    /// Sends a small request about the object, with additional headers, and blocks. A query that is not empty replaces that of the
-    /// URL.
+    /// Sends a small request about the object, with additional headers, and blocks. A query that is not empty replaces
+    /// the query of the URL.
     pub fn ask_about(
         &self,
         method: Method,

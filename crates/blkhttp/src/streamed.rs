@@ -115,7 +115,7 @@ impl Shared {
             rate.pause(since.elapsed());
             let received = reply.next().await.map_err(|fault| match fault {
                 Fault::Temporary { reason, .. } => Fault::temporary(format!(
-                    "{reason}; the server has no ranges, so it cannot go on from there"
+                    "{reason}; the server has no ranges, so it cannot continue from there"
                 )),
                 fault => fault,
             })?;

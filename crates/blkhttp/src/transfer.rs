@@ -56,8 +56,8 @@ pub(crate) async fn fetch(
     Ok(())
 }
 
-/// Passes the bytes of one answer on. The last ones wait for its end, so that nobody has the range before the answer turned out to be
-/// as long as it states.
+/// Passes the bytes of one answer on. The last ones wait for its end, so that no reader has the range before the answer
+/// turned out to be as long as it states.
 async fn receive(
     source: &Source,
     arriving: Arriving,

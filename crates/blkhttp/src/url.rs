@@ -55,12 +55,13 @@ impl Url {
     /// Schemes of the URLs that are read, in lower case.
     pub const SCHEMES: [&'static str; 3] = ["http", "https", "s3"];
 
-    /// Returns the name or address of the host, with the brackets of an IPv6 address. That of S3 is the name of the bucket.
+    /// Returns the name or address of the host, with the brackets of an IPv6 address. For S3 it is the name of the
+    /// bucket.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Returns the port, or that of the scheme. `None` for S3.
+    /// Returns the port, or the scheme's. `None` for S3.
     pub fn port(&self) -> Option<u16> {
         match self.scheme {
             Scheme::Http => Some(self.port.unwrap_or(80)),
@@ -98,7 +99,7 @@ impl Url {
         percent_encoding::percent_decode_str(last).decode_utf8().ok().map(Into::into)
     }
 
-    /// Returns where requests are sent. That of S3 is its bucket, to which nothing is sent.
+    /// Returns where requests are sent. For S3 it is the bucket, to which nothing is sent.
     pub(crate) fn origin(&self) -> Origin {
         Origin {
             is_encrypted: self.is_encrypted(),

@@ -38,7 +38,7 @@ pub(crate) enum Content {
     Range(Range<u64>),
     /// The object as a whole.
     Whole,
-    /// Nothing: the range lies behind the end.
+    /// Nothing: the range is past the end.
     Outside,
 }
 
@@ -60,7 +60,7 @@ impl Version {
                 };
                 if content_length(headers)?.is_some_and(|n| n != range.end - range.start) {
                     let reason =
-                        "the server stated a length that is not that of the range it sends";
+                        "the server stated a length other than the length of the range it sends";
                     return Err(Fault::protocol(reason));
                 }
                 (length, Content::Range(range))

@@ -323,7 +323,7 @@ fn a_drip_ends() {
 #[test]
 fn too_many_bytes_are_cut_or_refused() {
     let content = content(SIZE);
-    // Behind the stated length. If they arrive with the next request they are its answer, which is refused then.
+    // Past the stated length. If they arrive with the next request they are its answer, which is refused then.
     let (_server, object) = after_opening(&content, "", |request, answer, content| {
         answer.serve(request, content, "");
         answer.raw("HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-1/2\r\n\r\nxx");

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What a forensic image says of how its content was acquired.
 ///
-/// All texts are those of the image, and hold any character.
+/// All texts are from the image, and hold any character.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Acquisition {

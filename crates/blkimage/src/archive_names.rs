@@ -33,5 +33,5 @@ pub(crate) const TAR: &[&[u8]] = &[
     b".ova.lz4",
 ];
 
-/// Those of all kinds.
+/// Endings of all kinds.
 pub(crate) const ALL: [&[&[u8]]; 5] = [OVA, ZIP, VMA, XVA, TAR];

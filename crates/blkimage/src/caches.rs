@@ -21,7 +21,7 @@ pub(crate) struct Caches {
 /// A layer's access to the caches of its chain.
 pub(crate) struct LayerCaches {
     caches: Arc<Caches>,
-    /// Number of the layer, which separates its entries from those of other layers.
+    /// Number of the layer, which separates its entries from other layers' entries.
     layer: u32,
     /// The guest bytes whose tables were announced last.
     announced: Mutex<Range<u64>>,
@@ -74,9 +74,9 @@ impl LayerCaches {
         self.caches.tables.window()
     }
 
-    /// Announces the parts of tables that a caller reads behind the one of the guest byte at `guest`, if it is interested in
-    /// `limit` bytes from there on. `parts` are in the order of the guest. Tables are needed one after the other, each after a
-    /// round trip to a server unless they come together.
+    /// Announces the parts of tables that a caller reads after the one of the guest byte at `guest`, if it is
+    /// interested in `limit` bytes from there on. `parts` are in the order of the guest. Tables are needed one after
+    /// the other, each after a round trip to a server unless they come together.
     pub fn announce_tables(
         &self,
         file: &HostFile,
@@ -117,7 +117,7 @@ impl LayerCaches {
     }
 }
 
-/// Number of guest bytes whose tables are announced ahead, or those of one more part of a table if that has more.
+/// Number of guest bytes whose tables are announced ahead, or of one more part of a table if that has more.
 const REACH: u64 = 1 << 30;
 
 /// Maximum number of parts of tables that are announced ahead.

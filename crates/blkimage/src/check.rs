@@ -26,7 +26,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Name of the structure, in the words of the specification of the format, such as `L2 table`.
     pub structure: &'static str,
-    /// Offset in the file in bytes: that of the clusters, or of the entry or field that is wrong.
+    /// Offset in the file in bytes: of the clusters, or of the entry or field that is wrong.
     pub offset: u64,
     /// Length in bytes, 0 if it is unknown.
     pub length: u64,
@@ -91,12 +91,12 @@ pub enum Reason {
         /// The entry.
         entry: u64,
     },
-    /// An offset is not that of a cluster.
+    /// An offset is not at a cluster boundary.
     Unaligned {
         /// The offset.
         target: u64,
     },
-    /// Lies past the end of the file.
+    /// Is past the end of the file.
     PastEnd {
         /// Offset of its first byte.
         target: u64,

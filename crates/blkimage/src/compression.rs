@@ -42,7 +42,7 @@ impl Compression {
             Self::Bzip2 => {
                 starts(b"BZh") && matches!(head.get(4..10), Some(b"1AY&SY" | b"\x17rE8P\x90"))
             }
-            // The second one is that of old frames, which are refused.
+            // The second one marks old frames, which are refused.
             Self::Lz4 => starts(b"\x04\x22\x4d\x18") || starts(b"\x02\x21\x4c\x18") || is_skipped(),
         }
     }

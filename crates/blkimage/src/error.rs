@@ -106,7 +106,7 @@ impl Error {
         }
     }
 
-    /// Returns whether a file does not match a digest that was stated with it, as that of a blob in an OCI image.
+    /// Returns whether a file does not match a digest that was stated with it, as of a blob in an OCI image.
     pub fn is_digest_mismatch(&self) -> bool {
         self.0.is_mismatch
     }

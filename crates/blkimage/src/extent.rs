@@ -26,7 +26,7 @@ impl Extent {
         self.offset + self.length
     }
 
-    /// Returns whether the byte at `offset` lies in the extent.
+    /// Returns whether the byte at `offset` is in the extent.
     pub(crate) fn contains(&self, offset: u64) -> bool {
         (self.offset..self.end()).contains(&offset)
     }

@@ -17,7 +17,7 @@ pub struct VolumeId(Volume);
 /// A file system by what is the same for all of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Volume {
-    /// The id of the file system. Each of its subvolumes has another device number, and the addresses of all are those of
+    /// The id of the file system. Each of its subvolumes has another device number, and the addresses of all belong to
     /// the file system.
     Btrfs([u8; 16]),
     /// The device number.

@@ -104,7 +104,7 @@ impl Image {
         self.bytes_read.load(Relaxed)
     }
 
-    /// Fails if a file does not match a digest that was stated with it, as that of a blob in an OCI image. Blocks until all
+    /// Fails if a file does not match a digest that was stated with it, as of a blob in an OCI image. Blocks until all
     /// bytes of such files are hashed. Every pass over the content checks this at its end; this is for programs that look
     /// at an image without such a pass.
     ///
@@ -127,7 +127,8 @@ impl Image {
 
     /// Returns the checksums that the image states of its content. Returns `None` if it states none.
     ///
-    /// Those of parts are compared when the parts are read. Digests of the whole content are for the caller to compare.
+    /// Digests of parts are compared when the parts are read. Digests of the whole content are for the caller to
+    /// compare.
     ///
     /// # Errors
     ///
@@ -168,8 +169,8 @@ impl Image {
 
     /// Returns the extents of the content that the bitmap with this name calls changed, sorted and not adjacent.
     ///
-    /// The bitmap is that of the current content of the image itself: it knows nothing of writes to backing files. That of
-    /// an export of an NBD server is read if [`NbdOptions::bitmap`](crate::NbdOptions::bitmap) names it.
+    /// The bitmap covers the current content of the image itself: it knows nothing of writes to backing files. The
+    /// bitmap of an export of an NBD server is read if [`NbdOptions::bitmap`](crate::NbdOptions::bitmap) names it.
     ///
     /// # Errors
     ///
@@ -189,7 +190,7 @@ impl Image {
     }
 
     /// Returns the extents whose content comes from the first `depth` images of the chain, sorted and not adjacent. All other
-    /// content is that of the image below them.
+    /// content comes from the image below them.
     ///
     /// # Errors
     ///
@@ -202,7 +203,7 @@ impl Image {
             let mut length = self.size - offset;
             let mut is_above = false;
             for (index, layer) in layers.iter().enumerate() {
-                // Behind its end, an image in the middle hides those below.
+                // Past its end, an image in the middle hides those below.
                 let Some(left) = layer.size().checked_sub(offset).filter(|left| *left > 0) else {
                     is_above = index > 0;
                     break;
@@ -236,7 +237,7 @@ impl Image {
     }
 
     /// Finds the place of the guest bytes from `offset` on, for at most `limit` bytes. The range is not
-    /// empty and `offset` lies below the size. With [`Purpose::Extent`], holes of files are zeros.
+    /// empty and `offset` is below the size. With [`Purpose::Extent`], holes of files are zeros.
     fn locate<'a>(
         &'a self,
         walk: &mut Walk,
@@ -252,7 +253,7 @@ impl Image {
     }
 
     /// Finds the place of the guest bytes from `offset` on, for at most `limit` bytes. The range is not
-    /// empty and `offset` lies below the size.
+    /// empty and `offset` is below the size.
     fn resolve(
         &self,
         walk: &mut Walk,
@@ -293,7 +294,7 @@ impl Image {
     }
 
     /// Returns whether an extent is not joined with the next one, so that a caller can announce its first bytes before tables
-    /// far behind them are read.
+    /// far after them are read.
     fn is_enough(&self, kind: ExtentKind, length: u64) -> bool {
         self.is_far && kind == ExtentKind::Data && length >= MAX_FAR
     }
@@ -519,7 +520,7 @@ impl Place<'_> {
 /// Limit in runs.
 const MAX_JOINED: usize = 64;
 
-/// Length of extents of files far away, in bytes. Tables behind it are read when the caller gets there.
+/// Length of extents of files far away, in bytes. Tables after it are read when the caller gets there.
 const MAX_FAR: u64 = 1 << 30;
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! MD5 checksums that `implantisomd5` of isomd5sum writes into images of ISO 9660.
 //!
 //! The application use field of the primary volume descriptor holds a text of fields, each a name, ` = ` and a value, with
-//! semicolons between them. The MD5 is that of the volume without its last sectors, with spaces in place of the text. The size
-//! of the volume is that of the descriptor, in big-endian order.
+//! semicolons between them. The MD5 is of the volume without its last sectors, with spaces in place of the text. The
+//! size of the volume is from the descriptor, in big-endian order.
 //!
 //! Fragment sums are digits of the MD5 of what was hashed so far. `implantisomd5` reads [`STEP`] bytes at a time, and notes a
-//! sum behind the first step that begins in the next fragment. `checkisomd5` fails unless all [`DIGITS`] are there, and so
-//! does this.
+//! sum after the first step that begins in the next fragment. `checkisomd5` fails unless all [`DIGITS`] are there, and
+//! so does this.
 
 use std::ops::Range;
 
@@ -146,7 +146,7 @@ fn value<'a>(fields: &[&'a [u8]], name: &str) -> Result<Option<&'a [u8]>, String
     }
 }
 
-/// Returns the value of a digit in hexadecimal. Those of isomd5sum are in lower case, and its programs take no others.
+/// Returns the value of a digit in hexadecimal. Digits of isomd5sum are in lower case, and its programs take no others.
 fn digit(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),

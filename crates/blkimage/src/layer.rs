@@ -104,7 +104,7 @@ pub(crate) trait Layer: Send + Sync {
     }
 }
 
-/// Guest bytes to look up in a layer. Not empty, and `offset` lies below the size of the layer.
+/// Guest bytes to look up in a layer. Not empty, and `offset` is below the size of the layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GuestRange {
     pub offset: u64,
@@ -113,8 +113,8 @@ pub(crate) struct GuestRange {
     /// Maximum useful length of a [`MappingKind::Below`], at least `limit`. The caller remembers these
     /// ranges and does not query them again.
     pub far: u64,
-    /// Whether no layer lies below. Zeros of this layer are then [`MappingKind::Below`] as well, so that
-    /// runs of both are one.
+    /// Whether no layer is below. Zeros of this layer are then [`MappingKind::Below`] as well, so that runs of both are
+    /// one.
     pub is_lowest: bool,
 }
 

@@ -45,7 +45,7 @@
 
 #![deny(clippy::missing_errors_doc)]
 
-/// Tests share code with those of `tests/`.
+/// Tests share code with `tests/`.
 #[cfg(test)]
 extern crate self as blkimage;
 

@@ -43,8 +43,8 @@ impl<'a> Location<'a> {
         self.url().is_some()
     }
 
-    /// Returns the container that is named by a URL and the name of a member behind the path and a colon, and that member, decoded.
-    /// The container is one by the end of its name.
+    /// Returns the container that is named by a URL and the name of a member after the path and a colon, and that
+    /// member, decoded. The container is one by the end of its name.
     pub(crate) fn member_of_url(&self) -> Option<(String, Vec<u8>)> {
         let text = self.url()?;
         let uri = Uri::new(text)?;
@@ -68,7 +68,7 @@ impl<'a> Location<'a> {
         }
     }
 
-    /// Returns the name for messages: that of a URL without a password and without the values of its query.
+    /// Returns the name for messages: for a URL without a password and without the values of its query.
     pub fn shown(&self) -> PathBuf {
         #[cfg(feature = "http")]
         if let Some(Ok(url)) = self.url().map(str::parse::<blkhttp::Url>) {
@@ -80,7 +80,7 @@ impl<'a> Location<'a> {
         }
     }
 
-    /// Returns the name of the file by itself, without folders: that of the path, and for a URL the last part of its path,
+    /// Returns the name of the file by itself, without folders: from the path, and for a URL the last part of its path,
     /// decoded and without the query. `None` if there is none, as for an export of an NBD server.
     pub fn file_name(&self) -> Option<OsString> {
         match self {
@@ -157,7 +157,7 @@ pub(crate) fn url_of_member(container: &str, member: &[u8]) -> Option<String> {
     Some(format!("{before}{place}:{member}{after}"))
 }
 
-/// Returns whether a name on a server is that of an archive with disks.
+/// Returns whether a name on a server belongs to an archive with disks.
 pub(crate) fn has_archive_name(name: &[u8]) -> bool {
     archive_names::ALL.iter().copied().flatten().any(|end| has_extension(name, end))
 }

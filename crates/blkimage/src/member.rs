@@ -55,7 +55,7 @@ impl Member {
         self.is_served
     }
 
-    /// The files that hold the image, that of the image itself first.
+    /// The files that hold the image, the file of the image itself first.
     pub fn files(&self) -> impl Iterator<Item = MemberFile<'_>> {
         self.files.iter().map(|file| MemberFile(file))
     }

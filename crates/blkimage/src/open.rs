@@ -38,9 +38,9 @@ impl OpenOptions {
     /// Never opens a FIFO, a character device or a file whose content the kernel generates on read, as
     /// in procfs, even if a file is replaced during the call.
     ///
-    /// `path` may be that of a [`Container`](crate::Container), a colon and the name of a disk. A file that has the whole name
-    /// is opened instead, unless the path [stands for the disks](is_container). Such a path alone stands for the disk if there
-    /// is a single one, unless a format was given.
+    /// `path` may be the path of a [`Container`](crate::Container), a colon and the name of a disk. A file that has the
+    /// whole name is opened instead, unless the path [stands for the disks](is_container). Such a path alone stands for
+    /// the disk if there is a single one, unless a format was given.
     ///
     /// # Errors
     ///
@@ -65,8 +65,8 @@ impl OpenOptions {
     /// Checks the structure of the image at `path` without opening its content, which may be encrypted, damaged, or need files
     /// that are missing. No other file is opened. Returns `None` if its format has no checks.
     ///
-    /// The path is that of a file, or the URL of an object on an HTTP or S3 server, not of a disk in a container, and the file is
-    /// not decompressed.
+    /// The path names a file, or the URL of an object on an HTTP or S3 server, not of a disk in a container, and the
+    /// file is not decompressed.
     ///
     /// # Errors
     ///

@@ -239,7 +239,7 @@ names!(Cache { Auto = "auto", Yes = "yes", No = "no" });
 #[non_exhaustive]
 pub enum Follow {
     /// Regular files beneath the folder of the image that names them. Symbolic links are followed as
-    /// long as their targets lie there. The folder is that of the path by which the image was opened.
+    /// long as their targets are there. The folder belongs to the path by which the image was opened.
     #[default]
     Beneath,
     /// Any regular file and any block device.

@@ -53,7 +53,7 @@ enum Holder {
 /// Treatment of bytes that are not on the volume yet, by a query of places on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dirty {
-    /// They stay where they are. The places of these bytes may be those of older ones, so equal places only suggest equal
+    /// They stay where they are. The places of these bytes may have held older ones, so equal places only suggest equal
     /// bytes.
     Ignore,
     /// They are written first.
@@ -113,7 +113,7 @@ impl OriginKind {
 }
 
 impl Place {
-    /// Creates the place of bytes that lie at `offset` in a file as they are.
+    /// Creates the place of bytes that are at `offset` in a file as they are.
     pub(crate) fn plain(file: FileId, offset: u64) -> Self {
         Self { holder: Holder::File(file), offset, encoding: None }
     }
@@ -123,7 +123,7 @@ impl Place {
         Self { holder: Holder::File(file), offset: within, encoding: Some(encoding) }
     }
 
-    /// Creates the place of bytes that lie at `offset` on a volume as they are.
+    /// Creates the place of bytes that are at `offset` on a volume as they are.
     pub(crate) fn on_volume(volume: VolumeId, offset: u64) -> Self {
         Self { holder: Holder::Volume(volume), offset, encoding: None }
     }

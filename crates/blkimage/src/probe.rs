@@ -125,7 +125,7 @@ pub(crate) fn probe_file(file: &HostFile, head: &[u8]) -> Result<Format> {
     found.map_err(|reason| file.error(ErrorKind::Format, reason).with_hint(Hint::Format))
 }
 
-/// Detects the format of the content of an image as that of a file. The content of a disk is raw; other content is an
+/// Detects the format of the content of an image as of a file. The content of a disk is raw; other content is an
 /// image in an image. An ambiguous one is vpc.
 ///
 /// `head` is the first [`PROBE_SIZE`] bytes, all of shorter content, or more.
@@ -164,7 +164,7 @@ fn probe_with<E>(
     Ok(probe_ends(first, &footer))
 }
 
-/// Detects a format from that of the first bytes and from the last sector.
+/// Detects a format from the one of the first bytes and from the last sector.
 fn probe_ends(
     first: Option<Format>,
     footer: &[u8; FOOTER_SIZE as usize],

@@ -2,7 +2,7 @@
 //!
 //! They are locks of open file descriptions on single bytes of the file: from 100 on one for each permission that a process
 //! uses, from 200 on one for each that it does not share. All of them are locks for reading, so that several processes
-//! can hold them. A process takes its own before it looks for those in the way.
+//! can hold them. A process takes its own before it looks for conflicting ones.
 
 use std::fs::File;
 use std::path::Path;
@@ -92,7 +92,7 @@ mod tests {
         let (first, second) = (open(), open());
         assert!(!has_writer(&second));
         lock_for_writing(&first, &path).unwrap();
-        // Own locks, also those of a duplicate, are not in the way.
+        // Own locks, also of a duplicate, do not conflict.
         assert!(has_writer(&second) && !has_writer(&first));
         assert!(!has_writer(&first.try_clone().unwrap()));
         let duplicate = first.try_clone().unwrap();

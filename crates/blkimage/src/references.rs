@@ -68,7 +68,7 @@ pub(crate) enum OpenedFile {
     Object(Web),
 }
 
-/// Opens the file that `image`, which lies in `folder`, refers to.
+/// Opens the file that `image`, which is in `folder`, refers to.
 pub(crate) fn open(
     options: &OpenOptions,
     image: &HostFile,
@@ -171,7 +171,7 @@ impl<'a> Gate<'a> {
 
     /// Returns `name` relative to the folder. Strips the folder's path from an absolute name, either
     /// the real path or the one that the caller used. The later lookup by the system checks that the
-    /// file really lies there.
+    /// file really is there.
     fn relative(
         &self,
         directory: &OwnedFd,

@@ -1,4 +1,4 @@
-//! Whether two names are those of one file.
+//! Whether two names refer to one file.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -44,6 +44,5 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Maximum size of a secret: that of the largest key file of cryptsetup.
-/// Limit in bytes.
+/// Maximum size of a secret: as of the largest key file of cryptsetup. Limit in bytes.
 const MAX_SECRET: u64 = 8 << 20;

@@ -18,7 +18,7 @@ pub struct Slice<S> {
 
 impl<S: Source> Slice<S> {
     /// Returns a slice of `length` bytes from `offset` on, shorter if the source ends earlier. Returns
-    /// `None` if `offset` lies past the end of the source.
+    /// `None` if `offset` is past the end of the source.
     pub fn new(source: S, offset: u64, length: u64) -> Option<Self> {
         let size = source.size().checked_sub(offset)?.min(length);
         let alignment = 1 << offset.trailing_zeros().min(63);
@@ -26,7 +26,7 @@ impl<S: Source> Slice<S> {
     }
 
     /// Returns a slice of `ranges`, which are sorted, do not overlap, and are not empty. Returns `None` if they are not, or if
-    /// one ends behind the end of the source.
+    /// one ends past the end of the source.
     pub fn of_ranges(source: S, ranges: impl IntoIterator<Item = Range<u64>>) -> Option<Self> {
         let (mut end, mut is_sorted) = (0, true);
         let ranges = ranges.into_iter().inspect(|range| {
@@ -37,8 +37,8 @@ impl<S: Source> Slice<S> {
         is_sorted.then_some(slice)
     }
 
-    /// Returns a slice of `ranges` in this order, which need not be that of the source, as of a logical volume. Returns `None`
-    /// if one is empty, or ends behind the end of the source.
+    /// Returns a slice of `ranges` in this order, which need not be the order of the source, as of a logical volume.
+    /// Returns `None` if one is empty, or ends past the end of the source.
     pub fn joined(source: S, ranges: impl IntoIterator<Item = Range<u64>>) -> Option<Self> {
         let (mut pieces, mut size, mut bits) = (Vec::new(), 0_u64, 0);
         for range in ranges {
@@ -53,8 +53,8 @@ impl<S: Source> Slice<S> {
         Some(Self { source, pieces, size, alignment })
     }
 
-    /// Returns where the byte at `offset` lies in the source, and how many bytes of its range follow from there on, at most
-    /// `limit`. The offset is not behind the end.
+    /// Returns where the byte at `offset` is in the source, and how many bytes of its range follow from there on, at
+    /// most `limit`. The offset is not past the end.
     pub fn locate(&self, offset: u64, limit: u64) -> (u64, u64) {
         let index = self.pieces.partition_point(|(start, _)| *start <= offset) - 1;
         let (start, place) = self.pieces[index];

@@ -14,9 +14,8 @@ pub trait Source: Send + Sync {
 
     /// Returns the extent that begins at `offset`, at most `limit` bytes long.
     ///
-    /// `offset` lies below [`size`](Self::size) and `limit` is not 0. The extent starts at `offset`, is
-    /// at least one byte long and ends at or before the end of the source. It need not be maximal. The
-    /// next one may be of the same kind.
+    /// `offset` is below [`size`](Self::size) and `limit` is not 0. The extent starts at `offset`, is at least one byte
+    /// long and ends at or before the end of the source. It need not be maximal. The next one may be of the same kind.
     ///
     /// # Errors
     ///
@@ -25,9 +24,8 @@ pub trait Source: Send + Sync {
 
     /// Returns where the guest bytes from `offset` on come from, for at most `limit` bytes.
     ///
-    /// The arguments and the result are subject to the same rules as those of [`extent`](Self::extent).
-    /// Equal places in two sources mean equal bytes, so that neither has to be read to compare them. By
-    /// default, only zeros are known.
+    /// The arguments and the result are subject to the same rules as of [`extent`](Self::extent). Equal places in two
+    /// sources mean equal bytes, so that neither has to be read to compare them. By default, only zeros are known.
     ///
     /// # Errors
     ///
@@ -63,16 +61,16 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Fails if the bytes cannot be read or decompressed, or do not all lie in the source. Then `buf` may have any content.
+    /// Fails if the bytes cannot be read or decompressed, or do not all belong to the source. Then `buf` may have any
+    /// content.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
 
-    /// Lends guest bytes from `offset` on that lie in memory, without a copy, if the source supports
-    /// it. Lends `length` bytes, or fewer if fewer are contiguous. The bytes are the same as those of
-    /// [`read_exact_at`](Self::read_exact_at) as long as [`Lent::is_intact`] returns `true`. After
-    /// `None`, the caller reads the bytes instead.
+    /// Lends guest bytes from `offset` on that are in memory, without a copy, if the source supports it. Lends `length`
+    /// bytes, or fewer if fewer are contiguous. The bytes are the same as from [`read_exact_at`](Self::read_exact_at)
+    /// as long as [`Lent::is_intact`] returns `true`. After `None`, the caller reads the bytes instead.
     ///
     /// A caller that goes through a source should keep the last `Lent` until it has the next. Both may
-    /// lie in one mapping, which would otherwise be mapped again.
+    /// be in one mapping, which would otherwise be mapped again.
     fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
         let _ = (offset, length);
         None
@@ -117,11 +115,12 @@ pub trait Source: Send + Sync {
     }
 }
 
-/// Returns the extent that begins at `start` and is as long as its kind goes on, up to `end`. Returns `None` at the end.
+/// Returns the extent that begins at `start` and is as long as its kind continues, up to `end`. Returns `None` at the
+/// end.
 ///
 /// # Errors
 ///
-/// Fails as [`Source::extent`] does at `start`. An error behind it ends the extent, and is found again there.
+/// Fails as [`Source::extent`] does at `start`. An error after it ends the extent, and is found again there.
 pub fn longest_extent(source: &dyn Source, start: u64, end: u64) -> Result<Option<Extent>> {
     if start >= end {
         return Ok(None);
@@ -144,7 +143,7 @@ pub struct Announcer {
 }
 
 impl Announcer {
-    /// Announces data behind `position`, from which on the caller reads, as far ahead as [`Source::read_ahead`] says. An
+    /// Announces data after `position`, from which on the caller reads, as far ahead as [`Source::read_ahead`] says. An
     /// error of the source ends this, and the caller finds it again.
     pub fn advance(&mut self, source: &dyn Source, position: u64) {
         let reach = source.read_ahead();

@@ -1,6 +1,6 @@
 //! Checksums that an image states of its own content.
 //!
-//! Digests are only handed out, because this crate computes none. Checksums of parts, such as those of chunks, are
+//! Digests are only handed out, because this crate computes none. Checksums of parts, such as of chunks, are
 //! compared by every read.
 
 use crate::implanted::Implanted;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The error for a text that is none of some names, such as those of [`Format`](crate::Format) or
+/// The error for a text that is none of some names, such as the names of [`Format`](crate::Format) or
 /// [`Holes`](crate::Holes). `{}` says what is unknown, and `{:#}` also which names there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName {

@@ -1,4 +1,4 @@
-//! Images whose files have holes behind allocated clusters. Our guest view must equal QEMU's, and holes must not be
+//! Images whose files have holes in allocated clusters. Our guest view must equal QEMU's, and holes must not be
 //! read.
 //!
 //! `BLKIMAGE_CASES` sets the number of random cases, and `BLKIMAGE_SEED` the first seed.

@@ -261,7 +261,7 @@ fn writes_through_a_mapping_are_seen() {
         .cast::<u8>();
     let write = |offset: usize, byte: u8| {
         assert!(offset < 8192);
-        // SAFETY: lies within the mapping, to which there are no references.
+        // SAFETY: is within the mapping, to which there are no references.
         unsafe { address.add(offset).write_volatile(byte) }
     };
     for turn in 2..22 {

@@ -36,7 +36,7 @@ pub(crate) const CODEC: Codec = Codec {
 
 pub(crate) struct Caibx<'a> {
     file: &'a dyn ReadAt,
-    /// Offset behind the chunks.
+    /// Offset after the chunks.
     end: u64,
     shape: Shape,
 }
@@ -59,7 +59,7 @@ fn open(file: &dyn ReadAt) -> Result<(Shape, Caibx<'_>)> {
     check_fields(&tail, &tail_of(chunks), end)?;
     let flags = u64_at(&header, FLAGS);
     if flags & !(SHA512_256 | OTHER_FLAGS) != 0 {
-        let reason = format!("flags {flags:#018x}, which are not those of the index of a file");
+        let reason = format!("flags {flags:#018x}, which do not belong to the index of a file");
         return Err(Error::damaged(FLAGS as u64, reason));
     }
     let is_sha512 = flags & SHA512_256 != 0;
@@ -144,7 +144,7 @@ fn write(map: &Map, output: &mut Sink<'_>) -> Result<()> {
     Ok(output.write_all(&tail_of(commit.blocks()))?)
 }
 
-/// Returns the bytes behind this number of chunks.
+/// Returns the bytes after this number of chunks.
 fn tail_of(chunks: u64) -> Vec<u8> {
     let table = chunks.wrapping_mul(ITEM as u64).wrapping_add(TABLE_HEADER + TAIL as u64);
     fields([0, 0, HEADER_SIZE, table, MARK])
@@ -176,7 +176,7 @@ const FLAGS: usize = 16;
 const SIZES: usize = 24;
 const TABLE: usize = 48;
 
-/// Number of bytes before the chunks and behind them, and of a chunk.
+/// Number of bytes before the chunks and after them, and of a chunk.
 const HEADER: usize = 64;
 const TAIL: usize = 40;
 const ITEM: usize = 40;

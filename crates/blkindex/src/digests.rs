@@ -1,4 +1,4 @@
-//! The digests of all blocks, also those of zeros, for formats that have no other form for zeros.
+//! The digests of all blocks, also of zeros, for formats that have no other form for zeros.
 
 use std::io::Write;
 

@@ -1,7 +1,7 @@
 //! Writes maps as indexes.
 //!
 //! The output does not depend on the layout of the map: zero blocks in stored pages are part of the runs of zeros
-//! beside them. Memory does not grow with the map.
+//! next to them. Memory does not grow with the map.
 
 use std::io::{BufWriter, Write};
 

@@ -11,7 +11,7 @@
 //! | 80 | 4016 | zeros |
 //! | 4096 | 32 each | digests. The last chunk may be short, and is hashed as it is |
 //!
-//! The chunks of an encrypted backup are hashed with a key behind them. The index does not say so.
+//! The chunks of an encrypted backup are hashed with a key after them. The index does not say so.
 
 use std::io::Write;
 
@@ -73,7 +73,7 @@ impl Blocks for Fidx<'_> {
             target.digests(digests)
         })?;
         if whole.finalize().as_bytes() != self.checksum {
-            return Err(Error::damaged(CHECKSUM as u64, "index_csum is not that of the digests"));
+            return Err(Error::damaged(CHECKSUM as u64, "index_csum does not match the digests"));
         }
         Ok(())
     }

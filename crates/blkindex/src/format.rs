@@ -87,7 +87,7 @@ impl Format {
         })
     }
 
-    /// Returns whether the name is that of an index by its suffix. The content is not looked at.
+    /// Returns whether the name is an index's by its suffix. The content is not looked at.
     pub fn has_suffix(name: &OsStr) -> bool {
         Self::ALL.iter().any(|format| format.name_without_suffix(name).is_some())
     }

@@ -90,7 +90,7 @@ impl<'a> Index<'a> {
 
 impl Format {
     /// Returns the format of an index by its first bytes or, if it has no magic, its name. Returns `None` if neither is
-    /// that of an index, and for a map.
+    /// an index's, and for a map.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ pub struct Opened {
 /// Opens the last state of a map, or makes a map of an index of another program. The format of an index shows in its first
 /// bytes or in `name`.
 ///
-/// The map of an index lies in memory or, if it is large, in a temporary file. Its info has the format only.
+/// The map of an index is in memory or, if it is large, in a temporary file. Its info has the format only.
 ///
 /// # Errors
 ///

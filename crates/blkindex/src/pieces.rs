@@ -123,7 +123,7 @@ impl Blocks for Pieces<'_> {
             let Line::Piece(piece) = line else {
                 return match lines.next()? {
                     None => self.end(at, next),
-                    Some((at, _)) => Err(Error::damaged(at, "a line behind the summary")),
+                    Some((at, _)) => Err(Error::damaged(at, "a line after the summary")),
                 };
             };
             self.piece(at, piece, next, target)?;

@@ -26,7 +26,7 @@ pub(crate) struct Raw<'a> {
     digest_size: usize,
 }
 
-/// Checks that the length of the file is that of the digests of the image.
+/// Checks that the length of the file equals the length of the digests of the image.
 fn open<'a>(file: &'a dyn ReadAt, options: &Options) -> Result<(Shape, Raw<'a>)> {
     let algorithm = options.algorithm.unwrap_or(Algorithm::Sha256);
     let block_size = options.block_size.unwrap_or(BlockSize::PAGE);
@@ -40,7 +40,7 @@ fn open<'a>(file: &'a dyn ReadAt, options: &Options) -> Result<(Shape, Raw<'a>)>
     let shape = Shape::new(algorithm, block_size, options.image_size.unwrap_or(whole), end)?;
     if shape.blocks() != count {
         let blocks = shape.blocks();
-        let reason = format!("{count} digests are not those of an image of {blocks} blocks");
+        let reason = format!("{count} digests do not make an image of {blocks} blocks");
         return Err(Error::damaged(end, reason));
     }
     Ok((shape, Raw { file, end, digest_size }))

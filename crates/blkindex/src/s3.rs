@@ -169,7 +169,7 @@ fn read(file: &dyn ReadAt) -> Result<Vec<Page>> {
     Ok(pages)
 }
 
-/// Chooses the strongest digest that a part has, or that of the caller.
+/// Chooses the strongest digest that a part has, or the caller's.
 fn algorithm(part: &Part, options: &Options) -> Option<Algorithm> {
     let has = |algorithm: &Algorithm| part.checksums.of(*algorithm).is_some();
     match options.algorithm {
@@ -220,7 +220,7 @@ fn check_composite(
         let stated = digest_of(text, algorithm).map_err(Error::Unsupported)?;
         if stated != Digester::new(algorithm).digest(digests) {
             return Err(Error::Unsupported(
-                "has a checksum of the object that is not that of its parts".into(),
+                "has a checksum of the object that does not match its parts".into(),
             ));
         }
     }

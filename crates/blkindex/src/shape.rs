@@ -7,7 +7,7 @@ use blkmap::{Error, Header, Result};
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// The digest, if the index does not name it. By default that of digests of 32 bytes is sha256.
+    /// The digest, if the index does not name it. By default sha256 for digests of 32 bytes.
     pub algorithm: Option<Algorithm>,
     /// The size of a block, if the index does not have it.
     pub block_size: Option<BlockSize>,
@@ -42,7 +42,7 @@ pub(crate) struct Shape {
     pub salt: Salt,
     /// In bytes.
     pub image_size: u64,
-    /// The content id, which is compared with that of the map.
+    /// The content id, which is compared with the map's.
     pub content_id: Option<[u8; 32]>,
 }
 
@@ -71,10 +71,10 @@ impl Shape {
     }
 }
 
-/// Reads a block size that lies at an offset of an index.
+/// Reads a block size that is at an offset of an index.
 pub(crate) fn block_size(bytes: u64, at: u64) -> Result<BlockSize> {
     BlockSize::try_from(bytes).map_err(|error| Error::damaged(at, error.to_string()))
 }
 
-/// Maximum size of an image in bytes, that of a map.
+/// Maximum size of an image in bytes, as of a map.
 const MAX_IMAGE: u64 = i64::MAX as u64;

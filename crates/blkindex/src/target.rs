@@ -136,7 +136,7 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Counts blocks that were appended. Blocks behind those of the page are never among them.
+    /// Counts blocks that were appended. Blocks after the page's are never among them.
     fn advance(&mut self, count: u64) -> Result<()> {
         let per_page = self.header.blocks_per_page();
         let first = self.next - self.next % per_page;

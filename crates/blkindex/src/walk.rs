@@ -74,7 +74,7 @@ struct Walk<F> {
     block_size: u64,
     image_size: u64,
     counts: Counts,
-    /// A run without data that may go on, its first block and the number of blocks so far.
+    /// A run without data that may continue, its first block and the number of blocks so far.
     held: Option<(Kind<&'static [u8]>, u64, u64)>,
 }
 

@@ -23,7 +23,7 @@ pub struct ImageEnd {
     pub padded_last: Option<Digest>,
 }
 
-/// A sink for the digests of the blocks of an image that compares them with a map. Blocks behind the end of the
+/// A sink for the digests of the blocks of an image that compares them with a map. Blocks past the end of the
 /// map are ignored.
 pub struct Against<'a, 'r> {
     map: &'a Map,

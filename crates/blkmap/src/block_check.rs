@@ -17,14 +17,14 @@ pub struct BlockCheck {
     slots: Vec<Mutex<Option<Held>>>,
 }
 
-/// The relation of blocks of content to those of a map.
+/// The relation of blocks of content to a map's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockVerdict {
-    /// All blocks are those of the map.
+    /// All blocks equal the map's.
     Equal,
-    /// A block differs. Its number is that of the first one.
+    /// A block differs. Holds the number of the first one.
     Different(u64),
-    /// No block differs, and the map does not know one. Its number is that of the first one.
+    /// No block differs, and the map does not know one. Holds the number of the first one.
     Unknown(u64),
 }
 
@@ -86,7 +86,7 @@ impl BlockCheck {
         })
     }
 
-    /// Compares whole blocks of content, which begin at `offset`, with those of the map.
+    /// Compares whole blocks of content, which begin at `offset`, with the map's.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl BlockCheck {
         Ok(verdict)
     }
 
-    /// Compares blocks of zeros with those of the map, like [`check`](Self::check).
+    /// Compares blocks of zeros with the map's, like [`check`](Self::check).
     ///
     /// # Errors
     ///
@@ -217,7 +217,7 @@ impl BlockCheck {
 }
 
 impl BlockVerdict {
-    /// Returns the verdict about both, of which `self` lies in front.
+    /// Returns the verdict about both, of which `self` comes first.
     fn and(self, next: Self) -> Self {
         match (self, next) {
             (Self::Different(_), _) | (Self::Unknown(_), Self::Equal | Self::Unknown(_)) => self,

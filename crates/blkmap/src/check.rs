@@ -95,9 +95,9 @@ fn check_padded_last(map: &Map, last: Option<&[u8]>) -> Result<()> {
 /// The checkpoints between two final commits, from the last one back.
 #[derive(Default)]
 struct Series {
-    /// Size of the image in the commit behind.
+    /// Size of the image in the commit after it.
     image_size: Option<u64>,
-    /// First page and page behind the last one of each entry.
+    /// First page and page after the last one of each entry.
     runs: Vec<(u64, u64)>,
 }
 
@@ -136,7 +136,7 @@ fn check_padding(bytes: &dyn ReadAt, from: u64, end: u64) -> Result<()> {
     let padding = &mut padding[..(end - from) as usize];
     bytes.read_exact_at(padding, from)?;
     if !is_zero(padding) {
-        return Err(Error::damaged(from, "bytes behind a table are not zero"));
+        return Err(Error::damaged(from, "bytes after a table are not zero"));
     }
     Ok(())
 }

@@ -10,8 +10,8 @@ use crate::{BlockRun, Error, Map, Result};
 ///
 /// # Errors
 ///
-/// Fails if the map does not know every block, if the construction needs other digests than those of the map,
-/// or the map cannot be read or is damaged.
+/// Fails if the map does not know every block, if the construction needs other digests than the map's, or the map
+/// cannot be read or is damaged.
 pub fn checksum(map: &Map, construction: Construction, threads: usize) -> Result<Digest> {
     let commit = map.commit();
     if !map.is_complete() {
@@ -93,7 +93,7 @@ fn linear(map: &Map) -> Option<Join> {
 ///
 /// # Errors
 ///
-/// Fails if the construction needs other digests than those of the map, or another size of the image.
+/// Fails if the construction needs other digests than the map's, or another size of the image.
 pub fn parameters(map: &Map, construction: Construction) -> Result<Parameters> {
     let header = map.header();
     let unsuitable = |error: blkhash::Error| Error::Unsupported(error.to_string());

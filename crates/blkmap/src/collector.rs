@@ -216,7 +216,7 @@ fn set(bits: &mut [u64], block: u64) -> bool {
     is_new
 }
 
-/// Reads what the file has, and zeros behind its end.
+/// Reads what the file has, and zeros past its end.
 fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < buffer.len() {

@@ -16,7 +16,7 @@ pub(crate) struct Area {
 /// The content of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Whether the tables hold everything. Those of a checkpoint hold what came since the commit before.
+    /// Whether the tables hold everything. Tables of a checkpoint hold what came since the commit before.
     pub(crate) is_final: bool,
     /// The id of the file, as in the header.
     pub(crate) file_id: [u8; 16],
@@ -63,7 +63,7 @@ pub struct Seal {
 }
 
 impl Commit {
-    /// Returns whether the tables hold everything. Those of a checkpoint hold what came since the commit before.
+    /// Returns whether the tables hold everything. Tables of a checkpoint hold what came since the commit before.
     pub fn is_final(&self) -> bool {
         self.is_final
     }

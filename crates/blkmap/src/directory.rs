@@ -82,7 +82,7 @@ pub(crate) struct Directory<'a> {
 }
 
 impl<'a> Directory<'a> {
-    /// Returns the directory of a commit, whose area lies in the file.
+    /// Returns the directory of a commit, whose area is in the file.
     pub(crate) fn new(bytes: &'a dyn ReadAt, header: &Header, commit: &Commit) -> Self {
         let checker = Checker {
             at: commit.directory.offset,
@@ -145,8 +145,8 @@ impl Index {
     pub(crate) const PER_PART: u64 = table::PART / PageRun::SIZE as u64;
 }
 
-/// Returns the entry of a page, or the first one behind the page, or `None` at the end of the directory. Reads few entries of
-/// a long directory.
+/// Returns the entry of a page, or the first one after the page, or `None` at the end of the directory. Reads few
+/// entries of a long directory.
 pub(crate) fn find_run(
     bytes: &dyn ReadAt,
     area: Area,
@@ -155,7 +155,7 @@ pub(crate) fn find_run(
 ) -> Result<Option<PageRun>> {
     let Index { table, firsts } = index;
     let part = firsts.partition_point(|first| *first <= page).saturating_sub(1) as u64;
-    // The entry lies in this part, or begins the next one.
+    // The entry is in this part, or begins the next one.
     for part in part..(part + 2).min(firsts.len() as u64) {
         let first = part * Index::PER_PART;
         let count = Index::PER_PART.min(area.count - first) as usize;

@@ -73,7 +73,7 @@ impl Dups {
     ///
     /// # Errors
     ///
-    /// Fails if equal digests do not mean equal blocks, if the parameters differ from those of the first map, or
+    /// Fails if equal digests do not mean equal blocks, if the parameters differ from the first map's, or
     /// if the map cannot be read or is damaged. In the last case, the counts have a part of the map.
     pub fn add(&mut self, map: &Map) -> Result<()> {
         let algorithm = map.header().algorithm;

@@ -30,7 +30,7 @@ pub enum Error {
     /// The map has a value that this version does not support.
     #[error("{0}")]
     Unsupported(String),
-    /// The digests that were written are not those of the image that was announced.
+    /// The digests that were written do not belong to the image that was announced.
     #[error("{0}")]
     Content(String),
     /// Maps do not belong together: their parameters, sizes or blocks contradict each other.
@@ -47,7 +47,7 @@ pub enum Error {
     /// The map is sealed, and its key is needed.
     #[error("is sealed, and the key is needed")]
     Sealed,
-    /// The map is not sealed with the key at hand.
+    /// The map is not sealed with the given key.
     #[error("{0}")]
     Seal(&'static str),
 }

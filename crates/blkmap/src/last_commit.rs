@@ -40,7 +40,7 @@ impl Commit {
 /// Bytes that are searched at once.
 const PART: usize = 1 << 20;
 
-/// Maximum number of bytes at the end of a file in which the last commit is searched for. What a writer left behind
+/// Maximum number of bytes at the end of a file in which the last commit is searched for. What a writer left after
 /// it is less.
 /// Limit in bytes.
 const MAX_SEARCH: u64 = 4 << 30;

@@ -32,7 +32,7 @@ impl Iterator for Log<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let (at, sequence) = self.next.take()?;
         Some(self.read(at, sequence).map(|commit| {
-            // A commit lies behind the one before it, so this ends.
+            // A commit is after the one before it, so this ends.
             let before = (commit.previous, Some(commit.sequence - 1));
             self.next = (commit.previous > 0).then_some(before);
             (at, commit)

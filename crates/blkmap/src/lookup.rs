@@ -8,7 +8,7 @@ use crate::page_hashes::PageReader;
 use crate::pages::{Pages, SpanKind};
 use crate::{Error, Map, Result};
 
-/// Compares digests of blocks with those of a map. Reads only the pages of these blocks.
+/// Compares digests of blocks with a map's. Reads only the pages of these blocks.
 pub struct Lookup<'a> {
     map: &'a Map,
     pages: Pages<'a>,
@@ -29,8 +29,8 @@ impl<'a> Lookup<'a> {
         Ok(Self { map, pages, reader: PageReader::new(map), held: None })
     }
 
-    /// Returns the number of the first block that has another digest than in the map. The blocks from `first` on lie behind
-    /// those of the last call.
+    /// Returns the number of the first block that has another digest than in the map. The blocks from `first` on are
+    /// after the blocks of the last call.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// Passes the number of each block that has another digest than in the map to `take`, and the digest in the map, until
-    /// that breaks. The blocks from `first` on lie behind those of the last call.
+    /// that breaks. The blocks from `first` on are after the blocks of the last call.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl<'a> Lookup<'a> {
         Ok(())
     }
 
-    /// Returns the digest of a block that the map has. It does not lie before that of the last call.
+    /// Returns the digest of a block that the map has. It is not before the block of the last call.
     ///
     /// # Errors
     ///

@@ -109,12 +109,12 @@ impl Map {
         &self.zero_block
     }
 
-    /// Returns whether an entry is that of a whole block of zeros.
+    /// Returns whether an entry stands for a whole block of zeros.
     pub(crate) fn is_zero(&self, entry: &[u8]) -> bool {
         entry[..self.header.algorithm.digest_size()] == *self.zero_block.as_bytes()
     }
 
-    /// Returns whether the entry of this block is that of zeros. The last block may be short.
+    /// Returns whether the entry of this block stands for zeros. The last block may be short.
     pub fn is_zero_block(&self, block: u64, entry: &[u8]) -> bool {
         let length = self.block_length(block);
         if length == self.header.block_size.get() {
@@ -130,7 +130,7 @@ impl Map {
         (self.commit.image_size - block * block_size).min(block_size) as usize
     }
 
-    /// Returns the number of bytes behind the commit, which belong to no state.
+    /// Returns the number of bytes after the commit, which belong to no state.
     ///
     /// # Errors
     ///
@@ -300,7 +300,7 @@ impl Map {
         Directory::new(&*self.bytes, &self.header, &self.commit).checked(&self.index)
     }
 
-    /// Returns the entry of a page, or the first one behind the page, or `None` at the end of the directory.
+    /// Returns the entry of a page, or the first one after the page, or `None` at the end of the directory.
     pub(crate) fn find_run(&self, page: u64) -> Result<Option<PageRun>> {
         find_run(&*self.bytes, self.commit.directory, &self.index, page)
     }

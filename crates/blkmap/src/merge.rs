@@ -14,7 +14,7 @@ use crate::{Error, Map, Output, PAGE, Result, Writer};
 /// # Errors
 ///
 /// Fails if the parts belong to images of different sizes, have different parameters, or contradict each other,
-/// if a part cannot be read or is damaged, or the map cannot be written. The index is that of the part.
+/// if a part cannot be read or is damaged, or the map cannot be written. The index is the part's.
 pub fn merge<O: Output>(
     parts: &[Map],
     writer: &mut Writer<O>,

@@ -69,7 +69,7 @@ pub(crate) struct Page {
     entry_size: usize,
     digest_size: usize,
     filled: usize,
-    /// Number of entries that are those of zero blocks.
+    /// Number of entries of zero blocks.
     zeros: usize,
 }
 

@@ -19,7 +19,7 @@ impl<'a> PageHashes<'a> {
         Self { map, first: 0, part: Vec::new() }
     }
 
-    /// Returns hashes from `index` on, one after the other: `count`, or fewer that are at hand.
+    /// Returns hashes from `index` on, one after the other: `count`, or fewer that are available.
     pub(crate) fn get(&mut self, index: u64, count: u64) -> Result<&[u8]> {
         let held = self.part.len() as u64 / 32;
         if index < self.first || index >= self.first + held {
@@ -54,7 +54,7 @@ impl<'a> PageReader<'a> {
         Self { map, hashes, hasher: PageHasher::new(), buffer: Vec::new(), found: Vec::new() }
     }
 
-    /// Returns hashes from `index` on: `count`, or fewer that are at hand.
+    /// Returns hashes from `index` on: `count`, or fewer that are available.
     pub(crate) fn hashes(&mut self, index: u64, count: u64) -> Result<&[u8]> {
         self.hashes.get(index, count)
     }
@@ -67,7 +67,7 @@ impl<'a> PageReader<'a> {
         }
     }
 
-    /// Returns `count` pages from the page `first` on, at most [`MAX`](Self::MAX), which lie at `offset` and
+    /// Returns `count` pages from the page `first` on, at most [`MAX`](Self::MAX), which are at `offset` and
     /// whose hashes begin at `hash`.
     pub(crate) fn read(&mut self, first: u64, count: u64, offset: u64, hash: u64) -> Result<&[u8]> {
         self.read_with_hashes(first, count, offset, hash).map(|(pages, _)| pages)

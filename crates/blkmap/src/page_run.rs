@@ -1,4 +1,4 @@
-//! Entries of a directory: which pages are known, and where they lie.
+//! Entries of a directory: which pages are known, and where they are.
 
 use crate::PAGE;
 use crate::bytes::u64_at;
@@ -25,7 +25,7 @@ impl PageRun {
         self.offset == 0
     }
 
-    /// Returns the number of the page behind the run.
+    /// Returns the number of the page after the run.
     pub fn end(&self) -> u64 {
         self.first + self.count
     }
@@ -39,7 +39,7 @@ impl PageRun {
         bytes
     }
 
-    /// Returns the entry if `count` page hashes come before those of its table.
+    /// Returns the entry if `count` page hashes come before its table's.
     pub(crate) fn behind(self, count: u64) -> Self {
         let first_hash = if self.is_zero() { 0 } else { self.first_hash + count };
         Self { first_hash, ..self }
@@ -52,7 +52,7 @@ impl PageRun {
 }
 
 impl PageRun {
-    /// Returns whether `next` goes on where this entry ends, so that both are one.
+    /// Returns whether `next` continues where this entry ends, so that both are one.
     pub(crate) fn goes_on_in(&self, next: &Self) -> bool {
         self.end() == next.first
             && match (self.is_zero(), next.is_zero()) {

@@ -20,7 +20,7 @@ pub(crate) enum SpanKind {
     Zeros,
     /// The map does not know them.
     Unknown,
-    /// They lie in the file from `offset` on, and `hash` is the index of the first one's hash.
+    /// They are in the file from `offset` on, and `hash` is the index of the first one's hash.
     Stored { offset: u64, hash: u64 },
 }
 
@@ -40,7 +40,7 @@ impl Span {
 /// A walk over the pages from `page` to `end`.
 pub(crate) struct Pages<'a> {
     directory: Directory<'a>,
-    /// The entry that ends behind `page`, if one is left.
+    /// The entry that ends after `page`, if one is left.
     run: Option<PageRun>,
     page: u64,
     end: u64,
@@ -81,7 +81,7 @@ impl<'a> Pages<'a> {
         self.page += count;
     }
 
-    /// Moves on to `page`, which does not lie before the current one.
+    /// Moves on to `page`, which is not before the current one.
     pub(crate) fn seek(&mut self, page: u64) {
         debug_assert!(page >= self.page, "a walk goes forward");
         self.page = page;

@@ -68,8 +68,8 @@ impl Recovered {
         self.last.as_ref().map(|(_, commit)| info(&self.file, commit)).transpose()
     }
 
-    /// Returns the maps that have all that is known up to the last commit, the pages of each behind those of the one before:
-    /// the checkpoints, or, if the map is finished, itself.
+    /// Returns the maps that have all that is known up to the last commit, the pages of each after the pages of the one
+    /// before: the checkpoints, or, if the map is finished, itself.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Recovered {
         })
     }
 
-    /// Offset behind the last commit.
+    /// Offset after the last commit.
     fn end(&self) -> u64 {
         self.last.as_ref().map_or(0, |(at, _)| *at) + PAGE as u64
     }

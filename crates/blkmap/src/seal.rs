@@ -2,7 +2,7 @@
 
 use crate::{Commit, Key, Map, Output, PAGE, Result};
 
-/// Appends a commit to `output` that says the same as that of `map`, which `output` ends with, and seals it with
+/// Appends a commit to `output` that says the same as the commit of `map`, which `output` ends with, and seals it with
 /// `key`.
 ///
 /// # Errors

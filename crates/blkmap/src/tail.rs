@@ -2,7 +2,7 @@
 
 use crate::{BlockRun, Map, Result};
 
-/// Returns whether the blocks of the map are zeros from the first one that begins at `offset` or behind it.
+/// Returns whether the blocks of the map are zeros from the first one that begins at `offset` or after it.
 /// Blocks that the map does not know are none.
 ///
 /// # Errors

@@ -6,13 +6,13 @@ use crate::page_hashes::PageReader;
 use crate::pages::{Pages, Span, SpanKind};
 use crate::{Commit, Error, Header, Key, Map, Output, PAGE, Result, Writer};
 
-/// Writes a map that has new digests for some blocks of another map, and those of that map for all others.
+/// Writes a map that has new digests for some blocks of another map, and that map's digests for all others.
 pub struct Update<'a, O> {
     base: &'a Map,
     writer: Writer<O>,
     pages: Pages<'a>,
     reader: PageReader<'a>,
-    /// Whether the pages of the base lie in the file that is written.
+    /// Whether the pages of the base are in the file that is written.
     appends: bool,
 }
 
@@ -122,7 +122,7 @@ impl<'a, O: Output> Update<'a, O> {
         Ok(())
     }
 
-    /// Keeps blocks from `block` on, which lies in the first page of `span`, at most to the end of the page or to `end`.
+    /// Keeps blocks from `block` on, which is in the first page of `span`, at most to the end of the page or to `end`.
     fn keep_blocks(&mut self, span: Span, block: u64, end: u64) -> Result<()> {
         let header = self.base.header();
         let first = span.first * header.blocks_per_page();

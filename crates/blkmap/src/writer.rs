@@ -37,7 +37,7 @@ pub struct Writer<O> {
     key: Option<Key>,
 }
 
-/// Where the tables of a checkpoint lie.
+/// Where the tables of a checkpoint are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tables {
     pub(crate) directory: Area,
@@ -123,7 +123,7 @@ impl<O: Output> Writer<O> {
         writer
     }
 
-    /// Continues behind these checkpoints. `last` is the offset and the number of the last one's commit, and
+    /// Continues after these checkpoints. `last` is the offset and the number of the last one's commit, and
     /// `root` has the pages so far, unless some are skipped.
     pub(crate) fn behind(
         mut self,
@@ -215,7 +215,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Appends pages with these hashes, which lie in the file from `offset` on.
+    /// Appends pages with these hashes, which are in the file from `offset` on.
     pub(crate) fn push_stored(&mut self, offset: u64, hashes: &[u8]) {
         let first = self.counts.page;
         let count = (hashes.len() / 32) as u64;
@@ -397,10 +397,10 @@ impl<O: Output> Writer<O> {
         Ok((self.output, commit))
     }
 
-    /// Writes the directories of all checkpoints and of the pages behind them as one.
+    /// Writes the directories of all checkpoints and of the pages after them as one.
     fn whole_directory(&mut self) -> Result<(Area, Hash)> {
         let mut directory = self.table();
-        // A run may go on behind a checkpoint.
+        // A run may continue after a checkpoint.
         let mut last: Option<PageRun> = None;
         let mut hashes_before = 0;
         let runs = mem::take(&mut self.next.runs);
@@ -432,7 +432,7 @@ impl<O: Output> Writer<O> {
         self.end_table(directory, PageRun::SIZE)
     }
 
-    /// Writes the page hashes of all checkpoints and of the pages behind them.
+    /// Writes the page hashes of all checkpoints and of the pages after them.
     fn whole_page_hashes(&mut self) -> Result<(Area, Hash)> {
         let mut table = self.table();
         let mut part = vec![0; PART];
@@ -461,7 +461,7 @@ impl<O: Output> Writer<O> {
         Table { offset: self.counts.position, length: 0, state }
     }
 
-    /// Pads a table whose entries have `size` bytes. Returns where it lies, and its hash.
+    /// Pads a table whose entries have `size` bytes. Returns its place, and its hash.
     fn end_table(&mut self, table: Table, size: usize) -> Result<(Area, Hash)> {
         let Table { offset, length, state } = table;
         let padding = length.next_multiple_of(PAGE as u64) - length;
@@ -533,7 +533,7 @@ impl<O: Output> Sink<BlockDigests> for Writer<O> {
         let is_due = |interval: &Interval| {
             self.next.hashes.len() >= CHECKPOINT_PAGES || interval.last.elapsed() >= interval.time
         };
-        // Without a page, nothing could go on behind it.
+        // Without a page, nothing could continue after it.
         if !self.next.runs.is_empty() && self.interval.as_ref().is_some_and(is_due) {
             let mut interval = self.interval.take().expect("an interval");
             self.checkpoint(&interval.info)?;

@@ -69,7 +69,7 @@ fn parts(content: &[u8], blocks: usize, seed: u64) -> Vec<usize> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A map of blocks in any order is that of blocks in order, byte by byte.
+    /// A map of blocks in any order equals a map of blocks in order, byte by byte.
     #[test]
     fn the_order_changes_no_byte(
         content in content(), algorithm in algorithm(), blocks in 1..300_usize, seed: u64,

@@ -1,4 +1,4 @@
-//! Maps with fields that anybody chose, and hashes that match.
+//! Maps with arbitrary fields, and hashes that match.
 
 mod common;
 

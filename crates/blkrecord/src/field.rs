@@ -55,8 +55,8 @@ impl<T: Shape> Field for T {
     }
 }
 
-/// A name that may be no Unicode: a field with its text, and behind it one with its bytes in hexadecimal where the text is
-/// not exact.
+/// A name that may be no Unicode: a field with its text, and after it one with its bytes in hexadecimal where the text
+/// is not exact.
 #[derive(Clone, Debug)]
 pub struct Name<'a>(Cow<'a, OsStr>);
 

@@ -1,7 +1,7 @@
 //! JSON objects that describe themselves.
 //!
 //! [`record!`] defines a struct. Its fields are written as a JSON object in their order, and [`Record::rows`] describes
-//! them for a page: name, type, meaning, and when a field is absent. Types are those of the struct, meanings are the
+//! them for a page: name, type, meaning, and when a field is absent. Types are the struct's, meanings are the
 //! documentation comments.
 //!
 //! ```
@@ -42,7 +42,7 @@ pub use shape::{Inside, Shape};
 /// Defines a struct that is a [`Record`].
 ///
 /// `#[absent("REASON")]` says when a field is absent. An `Option` then has no field instead of `null`, and so has a list or
-/// a truth value: none if it is empty or false. A string behind the name of the struct is [`Record::HEADING`].
+/// a truth value: none if it is empty or false. A string after the name of the struct is [`Record::HEADING`].
 #[macro_export]
 macro_rules! record {
     (

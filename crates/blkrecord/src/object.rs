@@ -16,6 +16,6 @@ pub trait Record {
     /// Fails if the serializer does.
     fn write<M: SerializeMap>(&self, object: &mut M) -> Result<(), M::Error>;
 
-    /// Describes the fields, and those of objects within it that have no section of their own.
+    /// Describes the fields, and the fields of objects within it that have no section of their own.
     fn rows() -> Vec<Row>;
 }

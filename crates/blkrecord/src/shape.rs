@@ -32,7 +32,7 @@ pub trait Shape: Serialize {
 /// What is in a list or an object.
 #[derive(Clone, Debug, Default)]
 pub struct Inside {
-    /// The fields. Their names begin with what stands between that of the outer field and theirs.
+    /// The fields. Their names begin with what stands between the outer field's name and theirs.
     pub rows: Vec<Row>,
     /// The heading of the section that describes the fields, if there is one.
     pub heading: &'static str,

@@ -100,7 +100,7 @@ impl Parser {
         Self { tag: Some(Tag::File(untagged)), ..Self::new(untagged) }
     }
 
-    /// Begins another file. The form of lines without a tag stays that of the first one in all files.
+    /// Begins another file. The first line without a tag decides the form of all others, also in later files.
     pub fn begin(&mut self) {
         self.list = List::Unknown;
     }
@@ -288,7 +288,7 @@ fn split_tag(line: &[u8]) -> Option<(Tag, &[u8])> {
     Some((tag.parse().ok()?, &line[open + 1..]))
 }
 
-/// Returns the digest that a line without a tag names, and the text from the value on. Blanks may be behind the colon.
+/// Returns the digest that a line without a tag names, and the text from the value on. Blanks may be after the colon.
 /// `None` if its first word has another name and a colon.
 fn split_algorithm(line: &[u8]) -> Option<(Option<Algorithm>, &[u8])> {
     let end = line.iter().position(|byte| is_blank(*byte)).unwrap_or(line.len());
@@ -324,7 +324,7 @@ fn decode(text: &[u8]) -> Option<Vec<u8>> {
     [Encoding::Hex, Encoding::Base64].into_iter().find_map(|encoding| encoding.decode(text))
 }
 
-/// Reads a checksum behind the name of its digest, in hexadecimal or in any base64.
+/// Reads a checksum after the name of its digest, in hexadecimal or in any base64.
 fn decode_any(text: &[u8]) -> Option<Vec<u8>> {
     Encoding::Hex.decode(text).or_else(|| decode_base64(text))
 }
@@ -349,7 +349,7 @@ enum Separator {
 enum List {
     Unknown,
     Plain,
-    /// A list of CRC-32 (.sfv): it begins with a comment behind a semicolon.
+    /// A list of CRC-32 (.sfv): it begins with a comment after a semicolon.
     Sfv,
 }
 

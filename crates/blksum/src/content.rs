@@ -1,8 +1,8 @@
 //! The content of an image that a checksum is of, as far as it is not the whole content that a guest sees.
 //!
-//! A tag records it behind the parameters: `BLKSUM-SHA256-STREAMS4-64K/SNAPSHOT=before/PARTITION=2`. Each
-//! content has exactly one text, so that two texts are the same content only if they are equal.
-//! docs/reference/check-file.md specifies the fields.
+//! A tag records it after the parameters: `BLKSUM-SHA256-STREAMS4-64K/SNAPSHOT=before/PARTITION=2`. Each content has
+//! exactly one text, so that two texts are the same content only if they are equal. docs/reference/check-file.md
+//! specifies the fields.
 
 use std::fmt;
 use std::str::FromStr;
@@ -56,12 +56,12 @@ pub enum Conflict {
 pub struct UnknownContent;
 
 impl Content {
-    /// Maximum length of the name of a snapshot, so that a line holds it beside the longest path.
+    /// Maximum length of the name of a snapshot, so that a line holds it besides the longest path.
     /// Limit in bytes.
     pub const MAX_SNAPSHOT: usize = 1024;
 
     /// Unit of the ranges that a line can record, and the least that one may have up to the end of an image: the
-    /// author of a check file who learns whether a checksum matches cannot guess a file byte by byte. Only the caller
+    /// author of a check file that learns whether a checksum matches cannot guess a file byte by byte. Only the caller
     /// knows the end.
     /// Limit in bytes.
     pub const SECTOR: u64 = 512;

@@ -53,7 +53,7 @@ pub enum Error {
     /// A map is of another part of the image.
     #[error(transparent)]
     OtherPart(#[from] crate::map::OtherPart),
-    /// A tree of dm-verity or fs-verity could not be read or written, or is that of other data.
+    /// A tree of dm-verity or fs-verity could not be read or written, or belongs to other data.
     #[error(transparent)]
     Verity(#[from] blkverity::Error),
     /// A stream could not be read.

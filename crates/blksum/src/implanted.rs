@@ -13,7 +13,8 @@ use crate::{Error, Progress, Tuning};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImplantedCheck {
-    /// The MD5 of the content, with spaces in place of the text that states it. That of all there is, if the image is cut.
+    /// The MD5 of the content, with spaces in place of the text that states it. If the image is cut, the MD5 of all
+    /// there is.
     pub md5: Digest,
     /// Where the first difference is. `None` if all sums match.
     pub difference: Option<ImplantedDifference>,

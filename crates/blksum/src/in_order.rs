@@ -6,7 +6,7 @@
 //! result is passed on while no thread works on another one, so that it may use all threads.
 //!
 //! As in the pipeline, there is no thread that only moves results. The thread that finishes the
-//! next item passes it on, with the finished items behind it.
+//! next item passes it on, with the finished items after it.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;

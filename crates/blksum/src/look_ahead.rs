@@ -179,7 +179,7 @@ impl<C> State<C> {
     }
 }
 
-/// Maximum number of chunks that are planned ahead because a source wants it. Those of zeros have no bytes to read.
+/// Maximum number of chunks that are planned ahead because a source wants it. Chunks of zeros have no bytes to read.
 /// Limit in chunks.
 const MAX_PLANNED: usize = 1 << 10;
 

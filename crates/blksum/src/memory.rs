@@ -24,8 +24,8 @@ struct Part {
 }
 
 impl Memory {
-    /// Replaces the data with that of `chunk`. If `lend` is set, borrows as much as possible from
-    /// the source, in multiples of `lend` bytes, and reads the rest.
+    /// Replaces the data with the data of `chunk`. If `lend` is set, borrows as much as possible from the source, in
+    /// multiples of `lend` bytes, and reads the rest.
     pub(crate) fn fetch(
         &mut self,
         source: &dyn Source,

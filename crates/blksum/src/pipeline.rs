@@ -6,11 +6,11 @@
 //!    is a chunk of its own. One thread at a time plans, some chunks ahead of the others ([`crate::look_ahead`]). If the
 //!    source wants to know what will be read, the plan announces each chunk.
 //! 2. Each thread takes the next chunk and gets its data. If the file is in the page cache and all algorithms of the pass hide the
-//!    latency of memory, the data is mapped (`Image::lend`). Otherwise the thread reads into its own buffer. The first thread is that of
-//!    the caller. Another one starts whenever a thread finds data and the limit allows it ([`crate::crew`]).
+//!    latency of memory, the data is mapped (`Image::lend`). Otherwise the thread reads into its own buffer. The first
+//!    thread is the caller's. Another one starts if a thread finds data and the limit allows it ([`crate::crew`]).
 //! 3. For each lane, the thread passes the blocks to a batch of blkhash, which skips zero blocks and hashes the others side by side.
 //! 4. The digests of the chunk go to the `Ordered` of the lane. The thread with the next chunk in order feeds the sink, and with it
-//!    the chunks that waited behind it. No thread exists only to move data, and data never waits in a queue.
+//!    the chunks that waited for it. No thread exists only to move data, and data never waits in a queue.
 //! 5. At the end of the plan, the image is checked for changes. If several threads fail, the error that comes first in the content
 //!    is reported.
 //!

@@ -2,8 +2,8 @@
 
 use blkhash::{BlockSize, Comparison};
 
-/// The relation of a block of the left image to that of the right one. Unlike [`Comparison`], it includes blocks that only
-/// one image has.
+/// The relation of a block of the left image to a block of the right one. Unlike [`Comparison`], it includes blocks
+/// that only one image has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
     /// Both have the same data.
@@ -111,7 +111,7 @@ pub struct Sides {
     pub left: u64,
     /// Size of the right image in bytes.
     pub right: u64,
-    /// Offset of the first byte that is compared, and of the one behind the last, unless everything is.
+    /// Offset of the first byte that is compared, and of the one after the last, unless everything is.
     pub part: Option<(u64, u64)>,
     /// Whether blocks that only the larger image has are no difference, because they are zeros.
     pub ignores_tail: bool,
@@ -135,13 +135,13 @@ impl Sides {
         left.max(right)
     }
 
-    /// Returns the index behind the last block that both images have, which may be short on one side.
+    /// Returns the index after the last block that both images have, which may be short on one side.
     pub fn common(self) -> u64 {
         let (left, right) = self.ends();
         left.min(right).div_ceil(self.block_size.into())
     }
 
-    /// Returns the index behind the last block that is compared.
+    /// Returns the index after the last block that is compared.
     pub fn blocks(self) -> u64 {
         match self.ignores_tail {
             true => self.common(),

@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// No spelling of one digest is that of another one.
+    /// No two digests share a spelling.
     #[test]
     fn names_without_dashes_differ() {
         let names = Algorithm::ALL.iter().map(|it| it.name().replace('-', ""));

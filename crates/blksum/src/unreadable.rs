@@ -1,8 +1,9 @@
-//! Reads around the bytes of a source that cannot be read, so that a comparison goes on behind them.
+//! Reads around the bytes of a source that cannot be read, so that a comparison continues after them.
 //!
-//! [`ReadAround`] is a source that has zeros where a block cannot be read, and records the block in [`Places`]. Whoever gets
-//! the results of the blocks, in order, asks [`Places`] which of them are void. Only errors about the bytes that were asked
-//! for are passed over ([`blkimage::Error::is_of_bytes`]). A lost connection or a changed file is an error as before.
+//! [`ReadAround`] is a source that has zeros where a block cannot be read, and records the block in [`Places`]. The
+//! reader of the results of the blocks, in order, asks [`Places`] which of them are void. Only errors about the bytes
+//! that were asked for are passed over ([`blkimage::Error::is_of_bytes`]). A lost connection or a changed file is an
+//! error as before.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,8 +27,8 @@ pub struct Unreadable {
     pub error: blkimage::Error,
 }
 
-/// Reads that go on behind bytes that cannot be read. The time in which reads fail is limited for all that go through one of
-/// these.
+/// Reads that continue after bytes that cannot be read. The time in which reads fail is limited for all that go through
+/// one of these.
 pub struct Retries<'a> {
     block_size: u64,
     progress: &'a Progress,
@@ -53,8 +54,8 @@ impl<'a> Retries<'a> {
         Self { block_size, progress, started: Instant::now(), failing: Mutex::default() }
     }
 
-    /// Fills `buf` with the bytes of `source` from `offset` on. Those of a block that cannot be read are zeros, and are passed
-    /// to `take` with the reason, in order.
+    /// Fills `buf` with the bytes of `source` from `offset` on. Bytes of a block that cannot be read are zeros, and are
+    /// passed to `take` with the reason, in order.
     ///
     /// # Errors
     ///
@@ -153,7 +154,7 @@ pub(crate) struct Places<'a> {
 
 #[derive(Default)]
 struct State {
-    /// The blocks behind the last result: the first one, and the one behind the last.
+    /// The blocks after the last result: the first one, and the one after the last.
     blocks: BTreeMap<u64, u64>,
     reasons: Vec<Unreadable>,
 }
@@ -165,7 +166,7 @@ impl<'a> Places<'a> {
         Self { retries, kept, is_any: AtomicBool::new(false), state: Mutex::default() }
     }
 
-    /// Returns the first of these blocks that could not be read. Forgets what lies before them, and what it returns.
+    /// Returns the first of these blocks that could not be read. Forgets what is before them, and what it returns.
     pub fn take(&self, blocks: Range<u64>) -> Option<Range<u64>> {
         if !self.is_any.load(Ordering::Acquire) {
             return None;

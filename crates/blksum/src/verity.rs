@@ -11,7 +11,7 @@ use crate::{Error, Progress, Tuning, block_digests};
 
 /// Writes the tree of `source` to a file, with the superblock if it has one. Returns the root.
 ///
-/// What the source has behind the data that the tree covers is not read. Zeros that the image does not store take space
+/// What the source has after the data that the tree covers is not read. Zeros that the image does not store take space
 /// in the tree. By default, [`Tuning::max_zeros`] is 2^28 blocks, whose tree has 8 GiB with SHA-256 and blocks of 4 KiB.
 ///
 /// # Errors
@@ -46,11 +46,11 @@ pub fn root(
 
 /// Verifies `source` against a stored tree. The findings go to the report of the verifier.
 ///
-/// What the source has behind the data that the tree covers is not read. By default, [`Tuning::max_zeros`] is 2^28
+/// What the source has after the data that the tree covers is not read. By default, [`Tuning::max_zeros`] is 2^28
 /// blocks, because the tree of zeros has to be read.
 ///
-/// Blocks that cannot be read are findings, and the verification goes on behind them. Returns the first place for each of some
-/// reasons. Reads that fail may take ten minutes, or as long as all others if that is more.
+/// Blocks that cannot be read are findings, and the verification continues after them. Returns the first place for each
+/// of some reasons. Reads that fail may take ten minutes, or as long as all others if that is more.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ fn pass(
     })
 }
 
-/// Tells errors of the file of a tree from those of other sinks.
+/// Tells errors of the file of a tree from errors of other sinks.
 fn of_tree(error: SinkError) -> Error {
     let error = match error.downcast::<blkimage::Error>() {
         Ok(error) => return blkverity::Error::Stored(*error).into(),

@@ -1,4 +1,4 @@
-//! Comparisons equal those of the bytes for any origins, threads and sizes, and nothing is read that
+//! Comparisons equal a comparison of the bytes for any origins, threads and sizes, and nothing is read that
 //! both sides share.
 
 #[path = "../../blkimage/tests/common/mod.rs"]

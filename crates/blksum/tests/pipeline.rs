@@ -377,7 +377,7 @@ fn planning_does_not_block_other_threads() {
                     .wait_timeout_while(reads, Duration::from_secs(20), |reads| *reads < 2)
                     .unwrap();
                 drop(reads);
-                assert!(!timeout.timed_out(), "nobody reads");
+                assert!(!timeout.timed_out(), "no thread reads");
             }
             let length = limit.min((1 << 20) - offset % (1 << 20));
             Ok(Extent { offset, length, kind: ExtentKind::Data })

@@ -30,7 +30,7 @@ pub struct Found<'a> {
     node: OwnedFd,
     /// The stamp when it was looked up.
     pub stamp: Stamp,
-    /// The lifetime is that of the name, which other systems need again.
+    /// The lifetime is the name's, which other systems need again.
     name: PhantomData<&'a Path>,
 }
 

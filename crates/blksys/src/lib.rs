@@ -1,5 +1,5 @@
 //! What the operating system offers to a program that reads disk images: opening without side effects, time stamps, holes,
-//! locks, the page cache, reads past it, devices and who uses them.
+//! locks, the page cache, reads past it, devices and what uses them.
 //!
 //! The functions are the same everywhere, and only this crate, blkconfine and blksandbox know which system there is. `linux/`
 //! is what Linux has. `portable/` is what POSIX has; `darwin.rs` (macOS) and `freebsd.rs` add to it. Where a system cannot tell,

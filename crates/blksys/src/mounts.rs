@@ -1,4 +1,4 @@
-//! The list of mounts, as Linux has it.
+//! The list of mounts, as in Linux.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

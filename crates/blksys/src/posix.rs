@@ -82,8 +82,8 @@ pub fn is_executable(path: &Path) -> io::Result<()> {
 /// The reason not to create a file that [`is_among_devices`].
 pub const AMONG_DEVICES: &str = "is no device: a new file in /dev would be in memory";
 
-/// Returns whether the file that `path` leads to, which need not exist, lies in the folder of devices: at any depth, but not on
-/// another file system within it, such as `/dev/shm`. A regular file there is in memory, and none is expected.
+/// Returns whether the file that `path` leads to, which need not exist, is in the folder of devices: at any depth, but
+/// not on another file system within it, such as `/dev/shm`. A regular file there is in memory, and none is expected.
 pub fn is_among_devices(path: &Path) -> bool {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -100,7 +100,8 @@ pub fn is_among_devices(path: &Path) -> bool {
     devices == Some(own) && (is_mount || folder.starts_with(DEVICES)) || is_devtmpfs(own)
 }
 
-/// Returns whether the file system with this number is that of devices, as Linux tells. It may be mounted at another place.
+/// Returns whether the file system with this number holds devices, as Linux reports. It may be mounted at another
+/// place.
 fn is_devtmpfs(device: u64) -> bool {
     let mounts = crate::mounts().unwrap_or_default();
     #[allow(clippy::unnecessary_cast, reason = "the type differs between systems")]
@@ -113,9 +114,9 @@ const DEVICES: &str = "/dev";
 /// The number of links that Linux follows in one name.
 const MAX_LINKS: usize = 40;
 
-/// Waits for a `write` to the file that is in progress, because its time stamp is that of its start.
-/// Both calls find nothing, but wait for the lock that local file systems hold while they write: the
-/// first one on most file systems, the second one on XFS.
+/// Waits for a `write` to the file that is in progress, because its time stamp is of its start. Both calls find
+/// nothing, but wait for the lock that local file systems hold while they write: the first one on most file systems,
+/// the second one on XFS.
 pub fn wait_for_writes(file: &File, size: u64) {
     let _ = seek_data(file, size);
     let _ = retry_on_intr(|| rustix::io::pread(file, &mut [0; 0], size));
@@ -135,7 +136,7 @@ pub fn seek_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
 }
 
 /// Returns the offset of the first hole at or after `offset`. The end of the file counts as a hole.
-/// Returns `None` if `offset` lies past the end.
+/// Returns `None` if `offset` is past the end.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Where the bytes of files lie on the volume of their file system.
+//! Where the bytes of files are on the volume of their file system.
 
 /// A file system on which files share extents, and never write to a shared one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

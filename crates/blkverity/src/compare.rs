@@ -111,7 +111,7 @@ mod tests {
         let last = 100 + 2 * MAX_RUNS as u64;
         (100..last).step_by(2).for_each(|index| compare.differs(0, index));
         assert_eq!((compare.different().count(), compare.unnamed()), (MAX_RUNS, 4));
-        // A block behind the last run belongs to it.
+        // A block after the last run belongs to it.
         let (_, first, count) = compare.different().last().unwrap();
         compare.differs(0, first + count);
         assert_eq!(compare.different().last(), Some((0, first, 2)));

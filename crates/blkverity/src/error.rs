@@ -47,10 +47,10 @@ pub enum Error {
         /// Offset of the end of the tree in bytes.
         end: u64,
     },
-    /// The root hash has another length than those of this digest.
+    /// The root hash has another length than this digest's.
     #[error("a root hash of {0} has {digits} digits", digits = 2 * .0.digest_size())]
     RootLength(Algorithm),
-    /// The data is shorter than that of the tree.
+    /// The data is shorter than the tree's.
     #[error("has {size} bytes, and the tree is for {length}")]
     Short {
         /// Size of the data in bytes.
@@ -58,8 +58,8 @@ pub enum Error {
         /// Length of the data that the tree covers, in bytes.
         length: u64,
     },
-    /// There is no data, and the digest is that of other data.
-    #[error("is empty, and the digest is not that of an empty image")]
+    /// There is no data, and the digest belongs to other data.
+    #[error("is empty, and the digest does not match an empty image")]
     Empty,
     /// The file of the tree could not be read, or changed while it was read.
     #[error(transparent)]

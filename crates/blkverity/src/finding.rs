@@ -29,7 +29,7 @@ pub enum Problem {
     Unverified,
     /// Blocks of this level of the tree that are damaged.
     Tree(usize),
-    /// Blocks of this level of the tree with bytes beside the digests that are not zero.
+    /// Blocks of this level of the tree with nonzero bytes next to the digests.
     Spare(usize),
 }
 

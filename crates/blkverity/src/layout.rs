@@ -73,7 +73,7 @@ impl Layout {
         (below - index * arity).min(arity) as usize
     }
 
-    /// Returns the blocks of data below a block: the number of the first one, and that behind the last.
+    /// Returns the blocks of data below a block: the number of the first one, and the one after the last.
     pub fn data_below(&self, level: usize, index: u64) -> (u64, u64) {
         let mut span = 1_u64;
         for _ in 0..=level {

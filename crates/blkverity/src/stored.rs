@@ -34,7 +34,7 @@ impl StoredTree {
         Self::behind(&superblock, offset)
     }
 
-    /// Returns the tree of dm-verity behind a superblock at `offset`.
+    /// Returns the tree of dm-verity after a superblock at `offset`.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl StoredTree {
     ///
     /// # Errors
     ///
-    /// Fails if the parameters are not those of fs-verity, or the tree would be too large.
+    /// Fails if the parameters are not defined for fs-verity, or the tree would be too large.
     pub fn fs(parameters: &Parameters, size: u64) -> Result<Self, Error> {
         let block_size = parameters.block_size();
         let (algorithm, salt) = (parameters.algorithm(), *parameters.salt());

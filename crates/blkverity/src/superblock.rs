@@ -1,6 +1,6 @@
 //! The superblock of a hash file of dm-verity.
 //!
-//! Its fields are those of `struct verity_sb` of cryptsetup, all in little endian:
+//! Its fields are `struct verity_sb` of cryptsetup, all in little endian:
 //!
 //! | offset | length | field |
 //! |--:|--:|---|
@@ -86,11 +86,11 @@ impl Superblock {
         }
     }
 
-    /// Sets the number of blocks of data to that of `length` bytes.
+    /// Sets the number of blocks of data to the blocks in `length` bytes.
     ///
     /// # Errors
     ///
-    /// Fails if the length is not that of one whole block or more, or dm-verity is not defined for the digest.
+    /// Fails if the length is not one whole block or more, or dm-verity is not defined for the digest.
     pub fn with_data_length(self, length: u64) -> Result<Self, blkhash::Error> {
         let Self { algorithm, data_block_size, .. } = self;
         let parameters = Parameters::new(algorithm, Construction::DmVerity, data_block_size)?;
@@ -160,7 +160,7 @@ impl Superblock {
         bytes
     }
 
-    /// Returns the name of the digest in the superblock, which is that of the kernel.
+    /// Returns the name of the digest in the superblock, as in the kernel.
     pub fn digest_name(&self) -> &'static str {
         match self.algorithm {
             Algorithm::Blake2b256 => "blake2b-256",
@@ -197,7 +197,7 @@ const MAGIC: &[u8] = b"verity\0\0";
 
 const VERSION: u32 = 1;
 
-/// The type of all distributions. Type 0 is that of old Chrome OS.
+/// The type of all distributions. Type 0 is for old Chrome OS.
 const HASH_TYPE: u32 = 1;
 
 #[cfg(test)]

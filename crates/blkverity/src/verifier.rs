@@ -27,7 +27,7 @@ pub struct Summary {
     /// Blocks of the tree that are damaged and were not reported, because there are very many below one
     /// damaged block.
     pub unnamed: u64,
-    /// Whether all of the tree is that of the data, and only the root is another one.
+    /// Whether all of the tree matches the data, and only the root does not.
     pub is_other_root: bool,
 }
 
@@ -73,7 +73,7 @@ struct Loaded {
 struct Rebuilt<'a> {
     tree: Tree<Compare<'a>>,
     level: usize,
-    /// Numbers of the first block of data and of that behind the last one.
+    /// Numbers of the first block of data and of the one after the last.
     data: (u64, u64),
     /// The digest above the damaged block. `None` is the root.
     expected: Option<Vec<u8>>,
@@ -85,8 +85,8 @@ impl<'a> Verifier<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the file ends before the tree, if the digest has another length than those of the tree, or if there is
-    /// no data and the digest is that of other data.
+    /// Fails if the file ends before the tree, if the digest has another length than the tree's, or if there is no data
+    /// and the digest belongs to other data.
     pub fn new(
         file: &'a dyn Source,
         stored: &StoredTree,
@@ -131,8 +131,8 @@ impl<'a> Verifier<'a> {
         self.next
     }
 
-    /// Makes blocks unreadable whose digests have not come yet, behind all others that are. Whatever comes as the digest of one
-    /// is ignored.
+    /// Makes blocks unreadable whose digests have not come yet, after all others that are. Whatever comes as the digest
+    /// of one is ignored.
     pub fn push_unreadable(&mut self, blocks: Range<u64>) {
         self.unreadable.push_back(blocks);
     }

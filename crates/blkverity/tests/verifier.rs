@@ -1,4 +1,4 @@
-//! Any superblocks, and any damage of trees, beside the definition in plain steps.
+//! Any superblocks, and any damage of trees, compared with the definition in plain steps.
 
 mod common;
 

@@ -37,7 +37,7 @@ static int print(const struct blksum_image *image, const struct blksum_check *ch
             return -1;
         printf("%s, %s, %s at %llu: %s\n", layer.place, layer.kind, it.structure,
                (unsigned long long)it.offset, it.reason);
-        /* That of the image itself is in its file, and not in the content. */
+        /* The structure of the image itself is in its file, and not in the content. */
         if (layer.leaks == UINT64_MAX)
             print_owners(image, it.offset, it.length > 0 ? it.length : 1);
     }

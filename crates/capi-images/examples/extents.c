@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     /* The copy has zeros at its end as well. */
     if (found == 0 && (fflush(file) != 0 || ftruncate(fileno(file), (off_t)at) != 0))
         found = -1;
-    /* What was copied is that of one moment. */
+    /* What was copied is of one moment. */
     if (found == 0)
         found = blksum_image_check_unchanged(image, &error);
     if (error != NULL)

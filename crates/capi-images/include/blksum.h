@@ -30,7 +30,7 @@
  * fork(). An object belongs to the process that created it. In a child every call fails with
  * BLKSUM_ERROR_FORK, and freeing the object does nothing.
  *
- * Images are read only, by their own process and not in a sandbox as that of the blksum command.
+ * Images are read only, by their own process and not in a sandbox as in the blksum command.
  *
  * The manual pages blksum(3), blksum-opts(3), blksum-map(3), blksum-check(3) and blksum-btrfs(3)
  * each have an example program.
@@ -90,7 +90,7 @@ enum blksum_error_kind {
     BLKSUM_ERROR_UNSUPPORTED = 18,
     /* The image refers to a file that it may not refer to. */
     BLKSUM_ERROR_REFERENCE = 19,
-    /* There is no such snapshot or partition, or the range does not lie in the image. */
+    /* There is no such snapshot or partition, or the range is not in the image. */
     BLKSUM_ERROR_PART = 20,
     /* Another process may write to the image. */
     BLKSUM_ERROR_IN_USE = 21,
@@ -205,7 +205,7 @@ int blksum_image_size(const struct blksum_image *image, uint64_t *size, struct b
 const char *blksum_image_format(const struct blksum_image *image, struct blksum_error **error);
 
 /*
- * Returns a message about an image that can be read, but may not be what it seems, or NULL behind the
+ * Returns a message about an image that can be read, but may not be what it seems, or NULL after the
  * last one.
  */
 const char *blksum_image_warning(const struct blksum_image *image, size_t index);
@@ -225,7 +225,7 @@ int blksum_image_read(const struct blksum_image *image, void *buf, size_t len, u
 int blksum_image_check_unchanged(const struct blksum_image *image, struct blksum_error **error);
 
 /*
- * Computes a checksum of the content, by default that of the blksum command. Writes it to md, which must
+ * Computes a checksum of the content, by default as the blksum command does. Writes it to md, which must
  * have room for BLKSUM_MAX_MD_SIZE bytes, and its length to *md_len.
  */
 int blksum_image_checksum(const struct blksum_image *image, const struct blksum_opts *opts,
@@ -440,12 +440,12 @@ int blksum_btrfs_get(const struct blksum_btrfs *btrfs, size_t index,
                      struct blksum_btrfs_finding *finding, struct blksum_error **error);
 
 /*
- * Returns the name of a file that a finding affects, from the top of the file system, or NULL behind the
+ * Returns the name of a file that a finding affects, from the top of the file system, or NULL after the
  * last one. At most 16 files have names, each by up to 8 links.
  */
 const char *blksum_btrfs_file(const struct blksum_btrfs *btrfs, size_t index, size_t file);
 
-/* Returns a message about something that could not be verified, or NULL behind the last one. */
+/* Returns a message about something that could not be verified, or NULL after the last one. */
 const char *blksum_btrfs_problem(const struct blksum_btrfs *btrfs, size_t index);
 
 void blksum_btrfs_free(struct blksum_btrfs *btrfs);
@@ -465,7 +465,7 @@ struct blksum_check_layer {
     /* Its label or name, and its UUID or serial number, or NULL. */
     const char *label;
     const char *uuid;
-    /* The part of the disk that it lies in. */
+    /* The part of the disk that it is in. */
     uint64_t offset;
     uint64_t length;
     /* The number of structures whose checksums match, and the bytes that these cover. */
@@ -547,7 +547,7 @@ int64_t blksum_check_layers(const struct blksum_check *check, struct blksum_erro
 int blksum_check_layer(const struct blksum_check *check, size_t index,
                        struct blksum_check_layer *layer, struct blksum_error **error);
 
-/* Returns a sentence about a layer, or NULL behind the last one. */
+/* Returns a sentence about a layer, or NULL after the last one. */
 const char *blksum_check_remark(const struct blksum_check *check, size_t layer, size_t index);
 
 /* Returns the number of findings that were kept, or -1. */
@@ -557,7 +557,7 @@ int64_t blksum_check_count(const struct blksum_check *check, struct blksum_error
 int blksum_check_get(const struct blksum_check *check, size_t index,
                      struct blksum_check_finding *finding, struct blksum_error **error);
 
-/* Returns the name of one of at most 16 files that a finding affects, or NULL behind the last one. */
+/* Returns the name of one of at most 16 files that a finding affects, or NULL after the last one. */
 const char *blksum_check_file(const struct blksum_check *check, size_t index, size_t file);
 
 void blksum_check_free(struct blksum_check *check);
@@ -614,10 +614,10 @@ int64_t blksum_owners_count(const struct blksum_owners *owners, struct blksum_er
 int blksum_owners_get(const struct blksum_owners *owners, size_t index, struct blksum_owned *owned,
                       struct blksum_error **error);
 
-/* Returns a name of the file of an extent, from the top of the file system, or NULL behind the last one. */
+/* Returns a name of the file of an extent, from the top of the file system, or NULL after the last one. */
 const char *blksum_owners_name(const struct blksum_owners *owners, size_t index, size_t name);
 
-/* Returns a message about the state of a file system, or NULL behind the last one. */
+/* Returns a message about the state of a file system, or NULL after the last one. */
 const char *blksum_owners_remark(const struct blksum_owners *owners, size_t index);
 
 void blksum_owners_free(struct blksum_owners *owners);

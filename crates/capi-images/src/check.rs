@@ -126,7 +126,7 @@ impl Checked {
 impl Sink for Checked {
     fn finding(&mut self, _: &Place, _: &'static str, finding: &Finding) {
         self.findings.push(Found {
-            // Its layer comes behind it.
+            // Its layer comes after it.
             layer: self.layers.len(),
             structure: text(finding.structure),
             reason: text(finding.reason.as_str()),
@@ -204,7 +204,7 @@ fn verdict(verdict: Verdict) -> c_int {
     }
 }
 
-/// Returns a name for C. One with a NUL ends there, as no file has it.
+/// Returns a name for C. One with a NUL ends there, as no file name has one.
 pub(crate) fn name(name: &[u8]) -> CString {
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     CString::new(&name[..length]).unwrap_or_default()

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::failure::{Failure, Kind};
 use crate::process::Process;
 
-/// A type of objects. It is the type behind the pointer for the compiler, and has no values.
+/// A type of objects. It is the type to which the pointer points for the compiler, and has no values.
 pub(crate) trait Handle: Sized {
     /// The value of an object.
     type Value: Send + Sync + 'static;

@@ -26,7 +26,7 @@ impl Watch {
     /// Watches nothing.
     pub(crate) const NONE: Self = Self { progress: None, user_data: std::ptr::null_mut() };
 
-    /// Returns the result of `work`. If the callback cancels it and it does not end soon, its thread is left behind, and
+    /// Returns the result of `work`. If the callback cancels it and it does not end soon, its thread remains, and
     /// ends later.
     pub(crate) fn run<T: Send + 'static>(
         &self,

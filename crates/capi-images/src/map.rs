@@ -1,4 +1,4 @@
-//! `struct blksum_map`: block maps, and blocks of content beside them.
+//! `struct blksum_map`: block maps, and blocks of content next to them.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_uchar, c_uint, c_void};
 use std::fs::{self, File};

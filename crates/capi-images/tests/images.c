@@ -162,7 +162,7 @@ static void values_are_found(void **state)
     blksum_image_close(image);
 }
 
-/* The digest of a file that holds two digests could be that of another image. */
+/* The digest of a file that holds two digests could belong to another image. */
 static void lists_of_digests_are_not_equal(void **state)
 {
     unsigned char list[64];
@@ -332,7 +332,7 @@ static void contents_are_compared(void **state)
     blksum_image_close(other);
 }
 
-/* The seal is that of what was there when the map was opened. */
+/* The seal covers what was there when the map was opened. */
 static void an_overwritten_map_is_an_error(void **state)
 {
     struct blksum_image *image = open_image("disk.img", NULL), *other;

@@ -7,8 +7,8 @@
  *
  * A hole needs BYTES, because blkhash_zero() returns before the zeros are hashed.
  * Prints a JSON object with the bytes that were hashed, the time from before the hash was created
- * until it was freed, the CPU time and the checksum. scripts/record compares the checksum with that
- * of another implementation.
+ * until it was freed, the CPU time and the checksum. scripts/record compares the checksum with another
+ * implementation's.
  */
 
 #define _GNU_SOURCE 1

@@ -5,9 +5,9 @@
  *
  * blkhash_new() has two forms, from two generations of this interface. Their checksums differ:
  *
- *     blkhash_new(64 * 1024, "sha256")   construction "streams:4": that of the blksum command, and
- *                                        of blkhash 0.3 to 0.7; also blkhash_new_streams4()
- *     blkhash_new()                      construction "flat": that of blkhash 0.10 and later
+ *     blkhash_new(64 * 1024, "sha256")   construction "streams:4": as in the blksum command, and
+ *                                        in blkhash 0.3 to 0.7; also blkhash_new_streams4()
+ *     blkhash_new()                      construction "flat": as in blkhash 0.10 and later
  *
  * This computes what blksum prints:
  *
@@ -62,7 +62,7 @@ struct blkhash_opts;
  * blkhash 0.10 and later.
  *
  * With two arguments, blkhash_new(block_size, digest_name) calls blkhash_new_streams4(). Form and
- * value are those of blkhash 0.3 to 0.7, and "streams:4" is the default of the blksum command.
+ * value are as in blkhash 0.3 to 0.7, and "streams:4" is the default of the blksum command.
  */
 struct blkhash *blkhash_new(void);
 

@@ -770,7 +770,7 @@ int main(void)
         cmocka_unit_test(its_threads_take_no_signals),
     };
 
-    /* With the first thread, ThreadSanitizer starts one of its own. A thread that ended is counted a little longer. */
+    /* With the first thread, ThreadSanitizer starts its own one. A thread that ended is counted a little longer. */
     pthread_t first;
     if (pthread_create(&first, NULL, end_at_once, NULL) != 0 || pthread_join(first, NULL) != 0) {
         return 1;

@@ -55,7 +55,7 @@ pub fn remark_of(name: &[u8], text: &str) {
     remark(&format!("{}: {text}", shown(name)));
 }
 
-/// Quotes a name. That of a URL has no password, and no values of its query if it has some.
+/// Quotes a name. The name of a URL has no password, and no values of its query if it has some.
 pub fn shown(name: &[u8]) -> String {
     let location = Location::new(OsStr::from_bytes(name));
     let hidden = location.url().map(|_| location.shown().into_os_string().into_vec());

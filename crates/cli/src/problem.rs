@@ -28,7 +28,7 @@ pub struct Problem {
 pub enum Cause {
     /// The file does not exist.
     Missing,
-    /// The name is that of a folder.
+    /// The name refers to a folder.
     Directory,
     /// A file does not match a digest that is stated with it.
     Digest,

@@ -11,7 +11,7 @@ use rustix::stdio::stderr;
 use rustix::termios::tcgetwinsize;
 
 /// Shows `text`, which must fit the terminal, on standard error. Does nothing where output that does
-/// not end its line is in the way.
+/// not end its line is pending.
 pub fn show(text: String) {
     let mut line = lock();
     if !line.is_taken && line.shown != text {
@@ -59,7 +59,7 @@ impl Line {
     }
 }
 
-/// One write, so that nothing comes between. Without the line the work goes on all the same.
+/// One write, so that nothing comes between. Without the line the work continues all the same.
 fn write(text: &str) {
     let _ = retry_on_intr(|| rustix::io::write(stderr(), text.as_bytes()));
 }

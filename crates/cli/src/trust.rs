@@ -1,4 +1,4 @@
-//! Whether a file beside an image is as trustworthy as the image.
+//! Whether a file next to an image is as trustworthy as the image.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

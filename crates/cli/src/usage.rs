@@ -39,7 +39,7 @@ fn with_all_options(command: Command) -> Command {
     command.mut_args(|option| option.hide_short_help(false)).mut_subcommands(with_all_options)
 }
 
-/// Makes the page short where options are hidden: one list, a sentence for each option, and one paragraph behind.
+/// Makes the page short where options are hidden: one list, a sentence for each option, and one paragraph after it.
 fn with_common_options(command: Command) -> Command {
     let command = command.mut_subcommands(with_common_options);
     if !command.get_arguments().any(Arg::is_hide_short_help_set) {

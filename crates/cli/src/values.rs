@@ -74,7 +74,7 @@ pub struct Named<T> {
     parse: fn(&str) -> Result<T, String>,
 }
 
-/// Parses the value of an option for opening images. That of a secret is the path of its file.
+/// Parses the value of an option for opening images. The value of a secret is the path of its file.
 #[derive(Clone)]
 pub struct OptionParser(pub OpenOption);
 

@@ -178,7 +178,7 @@ fn limit(expression: &str, unit: &str) -> String {
 
 const HEAD: &str = "---\ncommand: blkhash info\ndescription: d\nsynopsis:\n  - blkhash info IMAGE\ndate: 2026-11-23\n---\n";
 
-/// Returns the commands in the section EXAMPLES, those of a pipeline one by one and without redirections.
+/// Returns the commands in the section EXAMPLES, the commands of a pipeline one by one and without redirections.
 fn examples(page: &str) -> Vec<String> {
     let section = page.split("\n.SH EXAMPLES").nth(1).unwrap_or_default();
     let section = section.split("\n.SH ").next().unwrap_or_default();

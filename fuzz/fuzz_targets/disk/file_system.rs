@@ -151,7 +151,7 @@ fn check_names(names: &Names, entries: &[(ObjectId, ObjectId, bool, Vec<u8>)]) {
         let paths = names.paths(*object, 8);
         assert!(paths.len() <= 8 && paths.is_sorted());
         for path in paths {
-            // The last name is that of an entry of the object, but for the top directory.
+            // The last name belongs to an entry of the object, but for the top directory.
             let is_of_entry = |it: &&(ObjectId, ObjectId, bool, Vec<u8>)| {
                 it.1 == *object && path.ends_with(&it.3)
             };

@@ -116,8 +116,8 @@ impl Seed {
     }
 }
 
-/// Returns an image for each of the options. It is read from the folder `images` beside the program, where fuzz/build leaves
-/// images for machines without QEMU, or created, and written to the folder `BLKHASH_FUZZ_IMAGES` if that is set.
+/// Returns an image for each of the options. It is read from the folder `images` next to the program, where fuzz/build
+/// leaves images for machines without QEMU, or created, and written to the folder `BLKHASH_FUZZ_IMAGES` if that is set.
 pub fn seeds(format: &str, options: &[&str]) -> Vec<Seed> {
     let prepared = env::current_exe().unwrap().with_file_name("images");
     let seed = |(number, options): (usize, &&str)| {

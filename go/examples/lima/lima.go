@@ -1,4 +1,4 @@
-// Package lima is a change to Lima's downloader: the digest of an image template is that of the content of the disk.
+// Package lima is a change to Lima's downloader: the digest of an image template covers the content of the disk.
 //
 // Lima compares the digest of the file that it downloaded. When it has converted the file to raw, it hashes the raw
 // file, on one core and with all of its holes, only to have a value for its cache. A digest of the content is the same

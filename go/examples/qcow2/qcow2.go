@@ -39,8 +39,8 @@ func Extents(img image.Image) blkhash.Extents {
 
 // Sum returns the checksum of the content of the image in f, in a format that go-qcow2reader reads.
 //
-// An image with a backing file is refused. Its author would choose which file of this host is opened. Other limits are those of
-// go-qcow2reader, which allocates a table of the size that the header says.
+// An image with a backing file is refused. Its author would choose which file of this host is opened. Other limits are
+// as in go-qcow2reader, which allocates a table of the size that the header says.
 func Sum(ctx context.Context, f *os.File, p blkhash.Parameters, opts ...blkhash.Option) ([]byte, error) {
 	if backed, err := hasBackingFile(f); err != nil {
 		return nil, err

@@ -6,13 +6,13 @@ import (
 	"hash"
 )
 
-// crc64 is the CRC-64/ECMA-182 of the Linux kernel: the highest bit first, and an initial value of 0. That of the
+// crc64 is the CRC-64/ECMA-182 of the Linux kernel: the highest bit first, and an initial value of 0. The one of the
 // standard library is reflected.
 type crc64 uint64
 
 const crc64Polynomial = 0x42f0e1eba9ea3693
 
-// crc64Tables[k][b] is the CRC of the byte b with k zero bytes behind it.
+// crc64Tables[k][b] is the CRC of the byte b with k zero bytes after it.
 var crc64Tables = func() (tables [8][256]uint64) {
 	for b := range tables[0] {
 		crc := uint64(b) << 56

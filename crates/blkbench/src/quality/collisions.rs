@@ -11,9 +11,9 @@ record! {
     pub struct Collisions {
         /// blocks that were compared
         pub blocks: u64,
-        /// blocks whose low 32 bits repeat those of an earlier one
+        /// blocks whose low 32 bits repeat an earlier block's
         pub low: u64,
-        /// blocks whose high 32 bits repeat those of an earlier one
+        /// blocks whose high 32 bits repeat an earlier block's
         pub high: u64,
         /// repetitions that are expected by chance
         pub expected: f64,

@@ -1,4 +1,4 @@
-//! Counts undetected errors: one to three flipped bits, and bursts, in which all errors lie within a few bits of each
+//! Counts undetected errors: one to three flipped bits, and bursts, in which all errors are within a few bits of each
 //! other.
 //!
 //! A linear checksum detects a pattern of errors in all blocks or in none. A CRC is also cyclic, so it detects the

@@ -112,7 +112,7 @@ fn flip(checksum: &dyn Checksum, block: &mut [u8], position: usize) {
     block[position / 8] ^= 1 << bit;
 }
 
-/// Size of a block in bytes, which is that of a btrfs sector.
+/// Size of a block in bytes, which is the size of a btrfs sector.
 pub(crate) const BLOCK: usize = 4096;
 
 /// Size of a block in bits.

@@ -32,7 +32,7 @@ impl Checksum for Crc {
     }
 
     fn of(&self, block: &[u8]) -> u128 {
-        // The table is that of bytes as they are in the block.
+        // The table is for bytes as they are in the block.
         let first = |crc: u32| {
             if self.is_highest_bit_first { (crc as u8).reverse_bits() } else { crc as u8 }
         };

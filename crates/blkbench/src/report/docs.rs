@@ -5,7 +5,7 @@ use crate::bench::Report;
 use crate::clock::SHORT_TICKS;
 use crate::text::{self, number};
 
-/// The report as one such table for each scenario, the fastest first. Behind the spread of noisy rows is a [`MARK`].
+/// The report as one such table for each scenario, the fastest first. A [`MARK`] follows the spread of noisy rows.
 ///
 /// Lines fit 80 columns, unless blocks are large or threads are many. Rows fit `width`, without some of the columns if
 /// it is small.

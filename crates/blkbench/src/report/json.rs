@@ -39,7 +39,7 @@ record! {
         pub core_cycles: Option<Spread>,
         /// MiB in a second on all threads; null for `NULL-NOP`, which reads nothing
         pub speed: Option<Spread>,
-        /// ticks in proportion to those of crc32c in the same scenario
+        /// ticks in proportion to ticks of crc32c in the same scenario
         pub ratio: Option<f64>,
         /// what the figures are computed from
         pub samples: &'a [Sample],

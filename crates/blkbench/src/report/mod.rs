@@ -51,7 +51,7 @@ fn unit(conditions: &Conditions) -> String {
     }
 }
 
-/// The lines above a table: `NAME: VALUE`, with values from the column behind `names` on.
+/// The lines above a table: `NAME: VALUE`, with values from the column after `names` on.
 fn header(report: &Report, names: usize) -> String {
     let lines = facts(report).into_iter().map(|(name, value)| {
         let line = format!("{:<names$} {value}", format!("{name}:"));
@@ -95,7 +95,7 @@ fn sections(report: &Report) -> impl Iterator<Item = (Scenario, &[Row])> {
 /// Columns of a terminal.
 pub const WIDTH: usize = 80;
 
-/// Stands behind a figure whose measurements are noisy.
+/// Stands after a figure whose measurements are noisy.
 pub const MARK: char = '*';
 
 #[cfg(test)]

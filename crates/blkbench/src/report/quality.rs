@@ -20,7 +20,7 @@ fn avalanche(first: &Quality, found: &[Quality]) -> String {
     let title = format!(
         "Avalanche: one bit of the block is flipped, {} bits in {} blocks each. The bias of a bit of the checksum is \
          0 % if it flips half of the time, and 100 % if it always or never flips: over all flips, and the worst for \
-         one bit of the block, with what chance gives beside it. A CRC is linear: each bit of the block always flips \
+         one bit of the block, next to what chance gives. A CRC is linear: each bit of the block always flips \
          the same ones, which is no defect against accidents.",
         first.avalanche.positions, first.avalanche.blocks
     );

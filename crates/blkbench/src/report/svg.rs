@@ -77,7 +77,7 @@ const GAP: f64 = 8.0;
 /// Approximate width of a letter.
 const LETTER: f64 = 7.4;
 
-/// Room for the text behind the longest bar.
+/// Room for the text after the longest bar.
 const VALUE: f64 = 210.0;
 
 const STYLE: &str = "rect { fill: #3b76b8 }

@@ -2,7 +2,7 @@
 
 use crate::bytes::{u8_at, u64_at};
 
-/// A part of a file that lies in an extent.
+/// A part of a file that is in an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileExtent {
     /// Logical address of the extent.

@@ -46,7 +46,7 @@ pub(super) fn check(
     }
 }
 
-/// Checks two lengths, of everything and of the stream behind them, and a stream of at most one sector. As in the
+/// Checks two lengths, of everything and of the stream after them, and a stream of at most one sector. As in the
 /// kernel (4.18 and later), no other bytes may follow.
 fn check_lzo(stored: &[u8], size: usize, sector_size: usize) -> Verdict {
     let length = |at| u32_at(stored, at).map(|length| length as usize);

@@ -47,7 +47,7 @@ impl<'a> Rules<'a> {
         Err(format!("{what} {address} is not at a sector of {}", self.superblock.sector_size))
     }
 
-    /// Fails if a transaction lies in the future. A log belongs to the next transaction, which was
+    /// Fails if a transaction is in the future. A log belongs to the next transaction, which was
     /// not committed.
     pub(super) fn generation(&self, what: &str, generation: u64) -> Verdict {
         let most = self.superblock.generation.saturating_add(1);

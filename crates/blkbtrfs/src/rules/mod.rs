@@ -1,6 +1,6 @@
 //! Rules for an item by itself and relative to its predecessor.
 //!
-//! They are those of the kernel's tree checker, which refuses a leaf that breaks one, and those of
+//! They are the rules of the kernel's tree checker, which refuses a leaf that breaks one, and the rules of
 //! `btrfs check` that need only one leaf. [`crate::verify`] compares items of several leaves or
 //! trees with each other. docs/inside/decisions/btrfs-structure.md says why checksums are not enough.
 

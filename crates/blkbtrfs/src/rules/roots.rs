@@ -56,7 +56,7 @@ pub(super) fn root(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
 /// copied from.
 fn root_folder(tree: u64, folder: u64) -> Verdict {
     match tree {
-        // mkfs.btrfs 4.16 to 4.19 gives it a root folder like that of a subvolume.
+        // mkfs.btrfs 4.16 to 4.19 gives it a root folder like a subvolume's.
         object::UUID_TREE if folder == object::ROOT_FOLDER => Ok(()),
         _ if object::is_of_files(tree) => expect("root folder", &folder, &object::ROOT_FOLDER),
         _ => expect("root folder", &folder, &0),

@@ -123,7 +123,7 @@ impl fmt::Display for BlockDefect {
             Self::Owner { expected, found } => {
                 write!(f, "owner is tree {}, expected {}", *found as i64, *expected as i64)
             }
-            Self::FirstKey => f.write_str("first key is not that of its parent"),
+            Self::FirstKey => f.write_str("first key differs from its parent's"),
             Self::LastKey => f.write_str("last key is not below the next one of its parent"),
             Self::Structure(reason) => f.write_str(reason),
             Self::Item { slot, key, reason } => write!(f, "item {slot} {key}: {reason}"),

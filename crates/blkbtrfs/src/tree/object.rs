@@ -28,7 +28,7 @@ pub(crate) const ROOT_FOLDER: u64 = 256;
 pub(crate) const ALWAYS: [u64; 5] =
     [EXTENT_TREE, DEVICE_TREE, FS_TREE, CHECKSUM_TREE, DATA_RELOCATION];
 
-/// Returns whether a tree is that of a subvolume.
+/// Returns whether a tree belongs to a subvolume.
 pub(crate) fn is_file_tree(tree: u64) -> bool {
     tree == FS_TREE || is_file_number(tree)
 }

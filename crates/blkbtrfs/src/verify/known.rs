@@ -4,7 +4,7 @@
 //! is compared with these without reading the block again. This takes 16 bytes for each block, or
 //! at most 40 bytes with the overhead of the table. Only blocks that exist, with valid checksums
 //! and their own address, are recorded there. The records of other blocks are limited in number,
-//! because the blocks behind a node's pointers need not exist.
+//! because the blocks of a node's pointers need not exist.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -6,7 +6,7 @@
 //! 3. Each thread takes the next batch, reads all mirrors of its blocks and sums many at a time
 //!    ([`metadata`]). Leaves of the checksum tree and of log trees refer to data. The same thread reads
 //!    the data in large pieces in the order of the device, and compares it ([`data`]).
-//! 4. Every leaf is checked against the rules ([`crate::rules`]), and its items are compared with those of
+//! 4. Every leaf is checked against the rules ([`crate::rules`]), and its items are compared with items of
 //!    other leaves ([`tally`]). File trees come last, when all checksums are known. [`examine`] performs
 //!    these steps for a leaf.
 //! 5. If blocks were lost, those below them are found through the extent tree ([`unreached`]).

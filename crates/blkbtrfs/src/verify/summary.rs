@@ -1,4 +1,4 @@
-//! Summary of a verification, and the counters behind it.
+//! Summary of a verification, and its counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

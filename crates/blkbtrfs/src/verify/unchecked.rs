@@ -144,7 +144,7 @@ fn report(job: &Job<'_>, chunk: &Chunk, range: Range<u64>, mirror: u32, problem:
     });
 }
 
-/// Returns whether a whole range is contiguous and lies after the end of a device of `size` bytes.
+/// Returns whether a whole range is contiguous and is after the end of a device of `size` bytes.
 fn is_past(chunk: &Chunk, range: &Range<u64>, mirror: u32, size: u64) -> bool {
     let run = chunk.map(range.start, mirror);
     run.physical >= size && run.length >= range.end - range.start

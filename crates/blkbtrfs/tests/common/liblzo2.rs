@@ -39,7 +39,7 @@ fn call(name: &str, input: &[u8], limit: usize) -> (c_int, Vec<u8>) {
     // One byte more than liblzo2 may use, since an empty vector has no memory.
     let (mut output, mut length) = (vec![0xaa_u8; limit + 1], limit as c_ulong);
     let mut memory = vec![0_u64; MEMORY / 8];
-    // SAFETY: all functions used here have this signature. `length` is less than that of `output`, and
+    // SAFETY: all functions used here have this signature. `length` is less than the length of `output`, and
     // no function needs more than `MEMORY`.
     let status = unsafe {
         let function: Symbol<'_, Function> = LIBRARY.get(name.as_bytes()).expect(name);

@@ -62,9 +62,9 @@ fn partitions_of_an_mbr() {
     let expected = [
         ("MBR", Verdict::Clean),
         ("swap", Verdict::Clean),
-        // Its type is that of LVM.
+        // Its type is LVM.
         ("unknown", Verdict::Incomplete),
-        // It is cut off, and the next one lies behind the end.
+        // It is cut off, and the next one is past the end.
         ("unknown", Verdict::Incomplete),
         ("unknown", Verdict::Incomplete),
     ];

@@ -36,7 +36,7 @@ pub(super) fn verify(tally: &mut Tally<'_, '_>) -> crate::Result<()> {
         tally.remark("the superblock has no checksum");
         return Ok(());
     }
-    // A block that does not reach behind the beginning of the superblock is followed by the next ones.
+    // A block that does not reach past the beginning of the superblock is followed by the next ones.
     let length = if block > OFFSET as usize { block - OFFSET as usize } else { block };
     let Some(covered) = bytes.get(..length) else {
         let reason = "it lies past the end";

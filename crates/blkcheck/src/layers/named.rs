@@ -1,4 +1,4 @@
-//! Kinds of content of which only the name is told.
+//! Kinds of content of which only the name is reported.
 
 /// Returns whether a kind has checksums that are not verified.
 pub(crate) fn has_checksums(name: &str) -> bool {

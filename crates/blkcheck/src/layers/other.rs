@@ -52,7 +52,7 @@ pub(crate) fn verify(job: &mut Job<'_>, layer: &Layer) -> Result<Row> {
     }
     let reason = match &layer.details {
         Some(details) => expected(details.kind)
-            .map(|it| format!("the type of the partition is that of {it}, which is not there")),
+            .map(|it| format!("the type of the partition is {it}, which is not there")),
         None => Some("nothing is recognised".to_owned()),
     };
     if let Some(reason) = reason {

@@ -1,7 +1,7 @@
 //! Hash trees of dm-verity in a part of their own.
 //!
-//! The root hash is not in the superblock. If it is nowhere else in the image, that of the stored tree is taken: then a change
-//! of the data or of the tree is found, but not one of both.
+//! The root hash is not in the superblock. If it is nowhere else in the image, the one of the stored tree is used: then
+//! a change of the data or of the tree is found, but not one of both.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -116,7 +116,7 @@ fn of_hit(hit: &Hit, data: &Window, tree: &Window) -> Finding {
         ),
         Problem::Tree(_) => (FindingKind::Mismatch, "hash block", tree, "not the digest above"),
         Problem::Spare(_) => {
-            (FindingKind::Damaged, "hash block", tree, "bytes beside the digests are not zero")
+            (FindingKind::Damaged, "hash block", tree, "nonzero bytes next to the digests")
         }
         _ => (FindingKind::Damaged, "hash tree", tree, "damaged"),
     };

@@ -279,7 +279,7 @@ const IOCTLS: &[u32] = &[
 /// `BTRFS_IOCTL_MAGIC`: snapshots, devices, balances.
 const BTRFS_REQUESTS: i32 = 0x9400;
 
-/// `BTRFS_IOC_FS_INFO`, by which a reader finds out that two files lie on one file system. It changes nothing.
+/// `BTRFS_IOC_FS_INFO`, by which a reader finds out that two files are on one file system. It changes nothing.
 const BTRFS_FS_INFO: u32 = 0x8400_941f;
 
 /// Makes a file that is open for writing share the storage of another, as a write would make it equal.

@@ -42,16 +42,18 @@ impl Apply {
         Self { verify, ..self }
     }
 
-    /// Overwrites blocks whatever they hold, and what is behind the old end of a larger device. The size must be right in any case.
+    /// Overwrites blocks whatever they hold, and what is past the old end of a larger device. The size must be right in
+    /// any case.
     #[must_use]
     pub fn force(self, is_forced: bool) -> Self {
         Self { is_forced, ..self }
     }
 
-    /// Reads a delta to its end, and writes its blocks to `destination`. Each block that is overwritten must be that of the map
-    /// which the delta was made for, or be as it becomes, so that a delta that was applied in part can be applied again. Only
-    /// where an interruption left a part of a block, that must be forced. `parameters` are those of the checksums to return.
-    /// There are none if the destination is not read back. Memory use depends on the size of the blocks only.
+    /// Reads a delta to its end, and writes its blocks to `destination`. Each block that is overwritten must equal the
+    /// block of the map which the delta was made for, or be as it becomes, so that a delta that was applied in part can
+    /// be applied again. Only where an interruption left a part of a block, that must be forced. `parameters` select
+    /// the checksums to return. There are none if the destination is not read back. Memory use depends on the size of
+    /// the blocks only.
     ///
     /// # Errors
     ///
@@ -203,8 +205,8 @@ impl Blocks<'_> {
         self.write(from, end, start, data)
     }
 
-    /// Checks that what the destination has behind the old end was written by the same delta before, or is zero. A device or an
-    /// export may be larger, and hold something there. The bytes of the record begin at `start`.
+    /// Checks that what the destination has past the old end was written by the same delta before, or is zero. A device
+    /// or an export may be larger, and hold something there. The bytes of the record begin at `start`.
     fn check_added(
         &mut self,
         old: &Image,
@@ -270,5 +272,5 @@ impl Blocks<'_> {
     }
 }
 
-/// Bytes behind the old end that are read at a time.
+/// Bytes past the old end that are read at a time.
 const PART: u64 = 1 << 20;

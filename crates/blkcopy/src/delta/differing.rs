@@ -9,10 +9,10 @@ use blkmap::{Lookup, Map};
 use super::format::{Header, Kind, Record};
 use crate::Error;
 
-/// Receives a record: the digests of the blocks in the map, none behind its end, and the bytes, none if they are zeros.
+/// Receives a record: the digests of the blocks in the map, none past its end, and the bytes, none if they are zeros.
 pub(crate) type Take<'a> = dyn FnMut(Record, &[u8], &[u8]) -> Result<(), Error> + Send + 'a;
 
-/// Compares the digests of a source with those of a map. What differs is read once more, and passed on in order.
+/// Compares the digests of a source with a map's. What differs is read once more, and passed on in order.
 pub(crate) struct Differing<'a> {
     lookup: Lookup<'a>,
     pending: Pending<'a>,

@@ -82,7 +82,7 @@ impl Header {
         }
     }
 
-    /// Returns the largest number of blocks in a record, unless they are zeros behind the old end.
+    /// Returns the largest number of blocks in a record, unless they are zeros past the old end.
     pub fn max_count(&self) -> u64 {
         (MAX_DATA / self.block_size()).max(1)
     }
@@ -231,7 +231,7 @@ pub(super) struct Decoder<'a> {
 
 /// A record whose digest was checked.
 pub(super) enum Item<'a> {
-    /// Blocks, the digests that they had before, none behind the old end, and the bytes, none if they are zeros.
+    /// Blocks, the digests that they had before, none past the old end, and the bytes, none if they are zeros.
     Blocks { record: Record, old: &'a [u8], data: Option<&'a [u8]> },
     /// The checksum of the content afterwards. Nothing follows.
     End(Box<(Parameters, Digest)>),
@@ -303,7 +303,7 @@ impl<'a> Decoder<'a> {
         let has_old = end <= before;
         let is_free = record.kind == Kind::Zeros && !has_old;
         let is_whole = record.count > 0 && (is_free || record.count <= header.max_count());
-        // A record lies before the old end or behind it.
+        // A record is before the old end or past it.
         if !is_whole || record.first < self.next || (!has_old && record.first < before) {
             return None;
         }
@@ -362,7 +362,7 @@ const HEADER: usize = FIELDS + PAGE;
 /// Number of bytes of the fields of a record.
 const RECORD: usize = 24;
 
-/// Number of bytes of the digest behind a record.
+/// Number of bytes of the digest after a record.
 const CHAIN: usize = 32;
 
 /// Maximum size of a record of a delta, unless one block is larger. A record is in memory until its digest was

@@ -24,10 +24,11 @@ pub struct Sent {
     pub length: u64,
 }
 
-/// Writes the delta to `output` that makes the content of `base` that of `source`. It states the checksum with `parameters`.
+/// Writes the delta to `output` that turns the content of `base` into the content of `source`. It states the checksum
+/// with `parameters`.
 ///
 /// Reads all of the source, and the blocks that differ twice. If a checksum is expected and the source has another one, the
-/// delta gets no end, so that nobody takes it for a whole one.
+/// delta gets no end, so that it cannot pass as a whole one.
 ///
 /// # Errors
 ///

@@ -46,7 +46,7 @@ pub enum Existing {
     Overwrite,
     /// Only what differs is written.
     Update,
-    /// It is an interrupted copy, which goes on. [`Found::check_resumed`] judges that.
+    /// It is an interrupted copy, which continues. [`Found::check_resumed`] judges that.
     Resume,
 }
 
@@ -62,7 +62,7 @@ pub struct Others<'a> {
 /// What is read.
 #[derive(Clone, Copy, Debug)]
 pub enum Reading<'a> {
-    /// This name, which may be that of a disk in a container.
+    /// This name, which may name a disk in a container.
     Name(Location<'a>),
     /// This open file.
     File(&'a File),
@@ -193,7 +193,7 @@ impl FileName {
     }
 }
 
-/// Refuses a destination whose bytes are those of the source.
+/// Refuses a destination whose bytes are the source's.
 fn check_apart(destination: &Stored, source: &Stored) -> Result<(), Refused> {
     match destination.overlaps(source) {
         true if destination.is_same(source) => Err(Refused::Source),

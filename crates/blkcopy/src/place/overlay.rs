@@ -43,7 +43,7 @@ fn path(bytes: Vec<u8>) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
-/// Splits at colons. A backslash protects the character behind it.
+/// Splits at colons. A backslash protects the character after it.
 fn unescaped_colons(list: &[u8]) -> Vec<Vec<u8>> {
     let (mut parts, mut is_escaped) = (vec![Vec::new()], false);
     for &byte in list {

@@ -75,7 +75,7 @@ pub enum Refused {
     /// The file was created, and the map says that a part of it was written before.
     #[error("is new, and the map has a checkpoint of a copy to something else")]
     New,
-    /// The log is not that of a copy of this source. Names the first block that differs, if it was compared.
+    /// The log is not of a copy of this source. Names the first block that differs, if it was compared.
     #[error("is not the log of a copy of the source as it is now{}", .0.as_ref().map(Unlike::text).unwrap_or_default())]
     OtherSource(Option<Unlike>),
     /// The destination does not hold what the log says that was written.
@@ -96,7 +96,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Tells errors of the log from those of what is compared with it.
+    /// Tells errors of the log from errors of what is compared with it.
     pub(super) fn of_log(
         error: blksum::Error,
         of_other: impl FnOnce(blksum::Error) -> Self,
@@ -108,7 +108,7 @@ impl Refused {
     }
 }
 
-/// The first bytes that are not those of the log.
+/// The first bytes that differ from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unlike(pub Range<u64>);
 

@@ -1,4 +1,4 @@
-//! Whether an interrupted copy may go on.
+//! Whether an interrupted copy may continue.
 
 use blkimage::Slice;
 use blkmap::{Commit, Recovered};
@@ -9,7 +9,7 @@ use super::refused::{Refused, Unlike};
 use super::{Existing, Found};
 use crate::destination::Destination;
 
-/// A copy to go on with.
+/// A copy to continue.
 pub struct Resumed<'a> {
     log: &'a Recovered,
     then: Info,
@@ -21,10 +21,12 @@ pub struct Resumed<'a> {
 }
 
 impl Found {
-    /// Checks that a copy may go on where its log ends, and returns this offset. `None` is a log in which nothing was copied.
+    /// Checks that a copy may continue where its log ends, and returns this offset. `None` is a log in which nothing
+    /// was copied.
     ///
-    /// Nothing is believed: what the destination holds before the offset is compared with the log, and so is the source. Where
-    /// times and inodes tell that its files are those of before, a sample of the blocks is read, otherwise all of them.
+    /// Nothing is trusted: what the destination holds before the offset is compared with the log, and so is the source.
+    /// Where times and inodes show that its files are the same as before, a sample of the blocks is read, otherwise all
+    /// of them.
     ///
     /// # Errors
     ///
@@ -73,7 +75,7 @@ impl<'a> Resumed<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the map cannot be read, is damaged, or is that of a part of an image.
+    /// Fails if the map cannot be read, is damaged, or is of a part of an image.
     pub fn new(
         log: &'a Recovered,
         now: &'a Info,

@@ -1,4 +1,5 @@
-//! The processes behind exports of NBD servers of this host, and the files that they have open, as far as procfs shows them.
+//! The processes that serve exports of NBD servers of this host, and the files that they have open, as far as procfs
+//! shows them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -116,7 +117,7 @@ fn listeners_at(socket: &Path) -> Vec<u32> {
         if flags != LISTENS || path.file_name() != socket.file_name() {
             continue;
         }
-        // The name is that of the server, which may have another root and folder.
+        // The name is the server's, which may have another root and folder.
         found.extend(holders(&[inode]).into_iter().filter(|process| {
             let place = PathBuf::from(format!("/proc/{process}"));
             let relative = path.strip_prefix("/").unwrap_or(path);

@@ -1,4 +1,4 @@
-//! The bytes that a name leads to: those of a file, a device or an export, and of everything that stores them.
+//! The bytes that a name leads to: of a file, a device or an export, and of everything that stores them.
 
 use std::fs::{self, File, Metadata};
 use std::ops::Range;
@@ -21,14 +21,14 @@ pub struct Stored {
 struct Piece {
     of: Identity,
     range: Range<u64>,
-    /// Whether all of the range belongs to it. Of a volume, nothing tells where in the range it lies.
+    /// Whether all of the range belongs to it. Of a volume, nothing tells where in the range it is.
     is_exact: bool,
     /// The process that has the file open, if it was found in this way.
     process: Option<u32>,
 }
 
 impl Stored {
-    /// Returns what a name leads to, which may be that of a disk in a container.
+    /// Returns what a name leads to, which may name a disk in a container.
     pub fn of_name(system: &System, name: Location<'_>, access: Access) -> Self {
         let mut stored = Self::default();
         match name {

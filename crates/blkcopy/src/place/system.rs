@@ -17,7 +17,7 @@ use super::overlay::Overlay;
 #[derive(Clone, Debug, Default)]
 pub struct System {
     beneath: HashMap<u64, Vec<Beneath>>,
-    /// Names of disks and of their partitions, which have that of the disk.
+    /// Names of disks and of their partitions, which have the name of the disk.
     names: HashMap<u64, String>,
     mounts: Vec<Mount>,
     mounted: Vec<Identity>,
@@ -115,7 +115,7 @@ impl System {
         beneath.extend(server.map(Lower::Process).map(within));
         self.beneath.insert(own, beneath);
         if disk.is_none() {
-            // The name of a partition begins with that of its disk, and those of most other entries do not.
+            // The name of a partition begins with its disk's, and names of most other entries do not.
             let is_part = |it: &PathBuf| {
                 let name = it.file_name().unwrap_or_default().to_string_lossy();
                 name.starts_with(&base) && it.join("partition").exists()

@@ -1,4 +1,4 @@
-//! Files that are refused. Devices and the commands are tested in tests/test_copy.py.
+//! Files that are refused. Devices and the commands are tested in tests/copy/test_copy.py.
 
 use std::fs;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What lies in a range of a disk, as far as it is known.
+/// What is in a range of a disk, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Content {

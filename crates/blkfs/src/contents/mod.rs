@@ -1,4 +1,4 @@
-//! What lies in ranges of a disk: partitions, files, metadata and free space.
+//! What is in ranges of a disk: partitions, files, metadata and free space.
 
 mod content;
 mod piece;
@@ -79,7 +79,7 @@ impl Contents {
         Content { partition, is_partial: true, ..Content::default() }
     }
 
-    /// Returns what lies in `length` bytes from `offset` on.
+    /// Returns what is in `length` bytes from `offset` on.
     pub fn find(&self, offset: u64, length: u64) -> Content {
         let partition = self.partition_at(offset).map(|it| it.number);
         let mut content = Content { partition, ..Content::default() };
@@ -179,7 +179,7 @@ impl Contents {
         }
     }
 
-    /// Returns whether bytes in no known file system may be those of another one.
+    /// Returns whether bytes in no known file system may belong to another one.
     fn may_have_files(&self, range: Range<u64>) -> bool {
         let is_in = |it: &Partition| {
             it.offset < range.end && range.start < it.offset.saturating_add(it.length)

@@ -1,4 +1,4 @@
-//! The parts of a disk that file systems lie in.
+//! The parts of a disk that hold file systems.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::content::{Content, Holder, Usage};
 use super::volume::Volume;
 use crate::volumes::lvm::{self, PhysicalVolume, Segment};
 
-/// A part of a disk with a file system, or with a piece of one that lies in a logical volume.
+/// A part of a disk with a file system, or with a piece of one that is in a logical volume.
 pub(super) struct Piece {
     /// Offset on the disk.
     offset: u64,
@@ -65,7 +65,7 @@ impl Piece {
         if self.start == 0 { self.volume.remarks() } else { Vec::new() }
     }
 
-    /// Adds what lies in a range of the disk, which lies in this piece.
+    /// Adds what is in a range of the disk, which is in this piece.
     pub fn find(&self, range: Range<u64>, content: &mut Content) {
         self.volume.find(self.within(range.start), range.end - range.start, content);
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::content::Usage;
 
-/// The uses of bytes from 0 on, each up to the beginning of the next one. The last one goes on without an end.
+/// The uses of bytes from 0 on, each up to the beginning of the next one. The last one has no end.
 #[derive(Debug)]
 pub(super) struct Spans(Vec<(u64, Usage)>);
 

@@ -62,7 +62,7 @@ impl Volume {
         }
     }
 
-    /// Adds what lies in `length` bytes from `offset` of the file system on.
+    /// Adds what is in `length` bytes from `offset` of the file system on.
     pub fn find(&self, offset: u64, length: u64, content: &mut Content) {
         match &self.inner {
             Inner::Btrfs(finder, _) => {

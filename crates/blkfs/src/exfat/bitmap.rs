@@ -12,7 +12,7 @@ pub(super) const NAME: &str = "allocation bitmap";
 /// A bit for each cluster, which is set if it is allocated.
 pub(super) struct Bitmap {
     words: Vec<u64>,
-    /// Number after that of the last cluster whose bit is known.
+    /// Number after the last cluster whose bit is known.
     limit: u32,
 }
 

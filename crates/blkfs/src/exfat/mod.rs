@@ -109,7 +109,7 @@ impl Reader for ExFat {
 }
 
 impl ExFat {
-    /// Reports what lies before and behind the clusters, and verifies the boot regions.
+    /// Reports what is before and after the clusters, and verifies the boot regions.
     fn report_regions(&self, report: &mut Report<'_>) {
         let boot = &self.boot;
         let region = boot::SECTORS * boot.sector_size;

@@ -40,7 +40,7 @@ impl Located {
     }
 }
 
-/// Reads the root directory for its special entries. Verifies that of a GUID.
+/// Reads the root directory for its special entries. Verifies the entry of a GUID.
 ///
 /// # Errors
 ///

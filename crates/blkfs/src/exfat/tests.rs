@@ -88,7 +88,7 @@ fn sign(mut set: Vec<[u8; 32]>) -> Vec<[u8; 32]> {
     set
 }
 
-/// Returns a volume with sets of entries behind those of [`volume`].
+/// Returns a volume with sets of entries after the sets of [`volume`].
 fn with(sets: &[Vec<[u8; 32]>]) -> Vec<u8> {
     let mut image = volume();
     put(&mut image, ROOT + 96, sets.concat().as_flattened());

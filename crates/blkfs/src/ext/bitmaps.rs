@@ -58,7 +58,7 @@ impl Walk<'_> {
         Ok(bitmap)
     }
 
-    /// Reads the bitmap of a group, together with those behind it if they are those of the next groups.
+    /// Reads the bitmap of a group, together with later ones if they belong to the next groups.
     fn bitmap<'b>(
         &mut self,
         ahead: &'b mut Ahead,
@@ -140,7 +140,7 @@ impl Walk<'_> {
         self.free(next, end);
     }
 
-    /// Returns the blocks of metadata of all groups, sorted: the first and the one behind the last.
+    /// Returns the blocks of metadata of all groups, sorted: the first and the one after the last.
     fn places(&self) -> Vec<(u64, u64)> {
         if !self.wanted.extents || !self.groups.iter().any(Group::has_no_block_bitmap) {
             return Vec::new();

@@ -12,7 +12,7 @@ pub(super) struct Blocks {
     patches: Vec<Patch>,
 }
 
-/// A block whose newest content lies in the journal.
+/// A block whose newest content is in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Patch {
     pub block: u64,
@@ -50,7 +50,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Returns where the content of a block lies if that is in the journal.
+    /// Returns where the content of a block is if it is in the journal.
     pub fn journal_offset(&self, block: u64) -> Option<u64> {
         let index = self.patches.binary_search_by_key(&block, |patch| patch.block).ok()?;
         Some(self.patches[index].offset)

@@ -7,7 +7,7 @@ use crate::crc::crc32c;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sums {
     kind: Kind,
-    /// The state of CRC-32C that all checksums but those of superblocks begin with.
+    /// The state of CRC-32C that all checksums begin with, except of superblocks.
     seed: u32,
     /// The state of CRC-16 after the UUID.
     seed16: u16,

@@ -71,7 +71,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Returns whether the descriptors behind a copy of the superblock lie where the current ones do.
+    /// Returns whether the descriptors after a copy of the superblock are where the current ones do.
     fn is_like(&self, backup: &Superblock) -> bool {
         let current = self.superblock;
         let is_sparse =

@@ -115,7 +115,7 @@ impl Walk<'_> {
         is_valid
     }
 
-    /// Reports the names of a directory in an inode: behind the number of its parent, and in an attribute.
+    /// Reports the names of a directory in an inode: after the number of its parent, and in an attribute.
     pub fn inline_directory(&mut self, inode: &Inode<'_>) {
         let offset = self.inode_offset(inode.number);
         self.entries(inode.number, offset + 0x2c, inode.block().get(4..).unwrap_or_default());
@@ -158,7 +158,7 @@ fn check_leaf(seed: u32, bytes: &[u8]) -> Option<Check> {
     is_tail.then(|| Check::new(crc32c(seed, &bytes[..at]), stored))
 }
 
-/// Checks a node of a hash tree, whose checksum is behind the room for entries.
+/// Checks a node of a hash tree, whose checksum is after the room for entries.
 fn check_node(seed: u32, bytes: &[u8]) -> Option<Check> {
     let first = if is_node(bytes) { HEADER } else { 32 };
     let is_root = first == HEADER

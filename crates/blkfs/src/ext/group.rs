@@ -3,7 +3,7 @@
 use super::superblock::Superblock;
 use crate::bytes::{le16_at, le32_at};
 
-/// A group of blocks and inodes. A place that lies outside of the file system is 0.
+/// A group of blocks and inodes. A place that is outside of the file system is 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Group {
     pub block_bitmap: u64,

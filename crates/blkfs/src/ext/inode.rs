@@ -76,7 +76,7 @@ impl<'a> Inode<'a> {
         u64::from(self.word(0x68)) | u64::from(high) << 32
     }
 
-    /// Returns the bytes behind the fields, which hold extended attributes.
+    /// Returns the bytes after the fields, which hold extended attributes.
     pub fn rest(&self) -> &'a [u8] {
         match self.bytes.len() {
             ..=128 => &[],

@@ -101,7 +101,7 @@ impl Walk<'_> {
         }
         let has_checks = match role {
             Role::Directory | Role::Orphans => true,
-            // The extents in the inode itself have no checksum but that of the inode.
+            // The extents in the inode itself have no checksum but the inode's.
             _ => inode.has(flags::EXTENTS) && inode.block().get(6..8) != Some(&[0, 0]),
         };
         let is_wanted = self.wanted.extents

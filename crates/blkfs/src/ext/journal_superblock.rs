@@ -13,7 +13,7 @@ pub(super) struct JournalSuperblock {
     pub length: u64,
     /// First block of the log.
     pub first: u64,
-    /// The block behind the last one of the log.
+    /// The block after the last one of the log.
     pub last: u64,
     /// Number of the first transaction that may not be in place.
     pub sequence: u32,

@@ -27,7 +27,7 @@ impl Superblock {
         self.groups.div_ceil(self.descriptors_per_block())
     }
 
-    /// Returns the number of descriptor blocks that lie behind each superblock.
+    /// Returns the number of descriptor blocks after each superblock.
     fn contiguous_descriptor_blocks(&self) -> u64 {
         match self.incompat(incompat::META_BG) {
             true => self.first_meta_bg.min(self.descriptor_blocks()),
@@ -111,7 +111,7 @@ mod tests {
         let meta = superblock(&[(0x60, incompat::META_BG), (0x104, 1)]);
         let head = meta.head(0);
         assert_eq!((head.superblock, head.descriptors, head.reserved), (Some(1), 2..3, 3..3));
-        // 32 descriptors of 32 bytes are a block. Those of groups 32 to 63 lie in 32, 33 and 63.
+        // 32 descriptors of 32 bytes are a block. Descriptors of groups 32 to 63 are in 32, 33 and 63.
         let start = meta.group_start(33);
         assert_eq!(meta.head(33).descriptors, start + 1..start + 2);
         assert_eq!(meta.descriptor_block(1), meta.group_start(32) + 1);

@@ -41,7 +41,7 @@ pub(super) struct File {
     pub is_index: bool,
     /// Number of blocks of the directory that are damaged.
     pub bad_blocks: u64,
-    /// The block of the file behind the last run.
+    /// The block of the file after the last run.
     pub next: u64,
     run: Option<Run>,
 }

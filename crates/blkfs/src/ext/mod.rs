@@ -1,7 +1,8 @@
 //! ext2, ext3 and ext4.
 //!
 //! A journal that was not replayed is read like the kernel would replay it: what it holds stands for what is in place. Thus the
-//! owners and names are those that a mount would show, and blocks that were not written in place yet are not taken for damaged.
+//! owners and names are what a mount would show, and blocks that were not written in place yet are not reported as
+//! damaged.
 
 mod backup;
 mod bitmaps;

@@ -280,7 +280,7 @@ impl<'a> Log<'a> {
         self.place(block).map(|place| place * block_size)
     }
 
-    /// Returns where a block of the journal lies.
+    /// Returns where a block of the journal is.
     fn place(&self, block: u64) -> Option<u64> {
         let index = self.runs.partition_point(|run| run.logical + run.count <= block);
         let run = self.runs.get(index).filter(|run| run.logical <= block)?;

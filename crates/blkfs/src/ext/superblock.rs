@@ -1,4 +1,4 @@
-//! The superblock: which features there are, and where everything lies.
+//! The superblock: which features there are, and where everything is.
 
 use crate::bytes::{le16_at, le32_at, le64_at, u8_at};
 use crate::error::{Error, Result};
@@ -228,7 +228,7 @@ impl Superblock {
         (self.inodes_per_group * self.inode_size as u64).div_ceil(self.block_size)
     }
 
-    /// Returns whether blocks lie within the file system.
+    /// Returns whether blocks are within the file system.
     pub fn contains(&self, first: u64, count: u64) -> bool {
         first >= self.first_block.max(1)
             && first.checked_add(count).is_some_and(|end| end <= self.blocks)
@@ -282,7 +282,7 @@ pub(super) mod tests {
             (0x20, 8193),        // more blocks than bits
             (0x28, 0),           // no inodes in a group
             (0, 6401),           // more inodes than in all groups
-            (4, 1),              // no blocks behind the first
+            (4, 1),              // no blocks after the first
             (0x14, 2),           // the first block
             (0x58, 192),         // the size of inodes
             (0x58, 2048),        // larger than a block

@@ -156,9 +156,9 @@ impl<'a> Walk<'a> {
         READ_SIZE / self.superblock.block_size
     }
 
-    /// Reports bytes with an owner, together with those before if they go on.
+    /// Reports bytes with an owner, together with those before if they continue.
     pub fn emit(&mut self, offset: u64, length: u64, owner: Owner) {
-        // Bytes past all offsets are those of references past the end, which were reported.
+        // Bytes past all offsets belong to references past the end, which were reported.
         let is_possible = length > 0 && offset.checked_add(length).is_some();
         if !is_possible || !self.wanted.extents {
             return;
@@ -262,7 +262,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns whether `owner` is that of the bytes behind an extent.
+/// Returns whether `owner` owns the bytes after an extent.
 fn is_next(extent: &Extent, owner: &Owner) -> bool {
     match (extent.owner, *owner) {
         (Owner::File { object, offset }, Owner::File { object: other, offset: at }) => {
@@ -272,7 +272,7 @@ fn is_next(extent: &Extent, owner: &Owner) -> bool {
     }
 }
 
-const UNSETTLED: &str = ", but the journal, which is not at hand, may have a newer copy";
+const UNSETTLED: &str = ", but the journal, which is not available, may have a newer copy";
 
 /// Maximum number of mismatches and problems that are reported.
 /// Limit in findings.
@@ -281,5 +281,5 @@ const MAX_FINDINGS: u64 = 1 << 16;
 /// Number of bytes in a large read.
 const READ_SIZE: u64 = 1 << 20;
 
-/// Number of bytes after which the visitor is asked whether to go on.
+/// Number of bytes after which the visitor is asked whether to continue.
 const REPORT: u64 = 1 << 20;

@@ -96,7 +96,7 @@ impl BootSector {
         self.label.as_ref().map(|label| &label[..]).filter(|label| *label != b"NO NAME    ")
     }
 
-    /// Returns whether the first entry of a table can be that of this volume: the media type, and ones.
+    /// Returns whether the first entry of a table can belong to this volume: the media type, and ones.
     pub fn is_first_entry(&self, entry: &[u8]) -> bool {
         let rest = match self.kind {
             Kind::Fat12 => entry.get(1).is_some_and(|byte| byte & 0xf == 0xf),
@@ -164,7 +164,7 @@ impl Fields {
         })
     }
 
-    /// Returns the offset behind the tables. All factors have at most 32 bits, so that the result has no more than 53.
+    /// Returns the offset after the tables. All factors have at most 32 bits, so that the result has no more than 53.
     fn root_start(&self) -> u64 {
         (self.reserved + u64::from(self.copies) * self.table_sectors) * self.sector_size
     }
@@ -196,7 +196,7 @@ pub(super) const BACKUPS: [u64; 4] = [6 * 512, 6 * 1024, 6 * 2048, 6 * 4096];
 /// Maximum number of clusters of FAT32, whose entries have 28 bits.
 const MAX_CLUSTERS: u32 = 0x0fff_fff5;
 
-/// Names of other file systems whose boot sectors may have fields like those of FAT, and their offsets.
+/// Names of other file systems whose boot sectors may have fields like FAT's, and their offsets.
 const OTHERS: [(usize, &str); 7] = [
     (3, "NTFS    "),
     (3, "EXFAT   "),

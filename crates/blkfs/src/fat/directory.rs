@@ -158,7 +158,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Claims a chain, and reports its clusters as those of a file or directory.
+    /// Claims a chain, and reports its clusters as owned by a file or directory.
     fn follow(
         &mut self,
         object: ObjectId,

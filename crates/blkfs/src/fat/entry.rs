@@ -51,7 +51,7 @@ fn is_dots(entry: &Entry) -> bool {
     matches!(&entry[..11], b".          " | b"..         ")
 }
 
-/// Returns whether the entry is that of a directory itself, with which it begins.
+/// Returns whether the entry belongs to a directory itself, with which it begins.
 pub(super) fn is_self(entry: &Entry) -> bool {
     is_directory(entry) && &entry[..11] == b".          "
 }
@@ -77,7 +77,7 @@ pub(super) fn stored_name(entry: &Entry) -> [u8; 11] {
     name
 }
 
-/// Returns a label without the spaces behind it.
+/// Returns a label without the spaces after it.
 pub(super) fn trimmed(label: &[u8]) -> &[u8] {
     let length = label.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
     &label[..length]
@@ -122,7 +122,7 @@ pub(super) enum Match {
     None,
     /// Its own.
     Equal,
-    /// The checksum of the short name, that of the long one, and the offset and size of the long one.
+    /// The checksum of the short name, of the long one, and the offset and size of the long one.
     Wrong(u8, u8, u64, u64),
 }
 
@@ -137,7 +137,7 @@ impl LongName {
         self.next = None;
     }
 
-    /// Adds the next entry of a directory. A part that does not go on with the name is ignored, with all before it.
+    /// Adds the next entry of a directory. A part that does not continue the name is ignored, with all before it.
     pub fn push(&mut self, entry: &Entry, offset: u64) {
         let (number, checksum) = (entry[0] & 0x3f, entry[13]);
         if entry[0] & 0x40 != 0 && (1..=MAX_PARTS).contains(&number) {

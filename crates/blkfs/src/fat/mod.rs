@@ -3,7 +3,8 @@
 //! A volume has copies of its table, which are compared, and long names with the checksums of short ones. FAT32 has a backup of the
 //! boot sector and a sector with signatures, too. Nothing else can be verified.
 //!
-//! Clusters that the table has in use and no directory names have no owner: those of deleted files of a volume that was not unmounted.
+//! Clusters that the table has in use and no directory names have no owner: they belong to deleted files of a volume
+//! that was not unmounted.
 
 mod boot;
 pub(crate) mod clusters;
@@ -179,7 +180,7 @@ pub(crate) fn check_size(volume: &Volume, size: u64, report: &mut Report<'_>) {
     }
 }
 
-/// Reports free clusters, bad clusters, and the bytes behind the clusters.
+/// Reports free clusters, bad clusters, and the bytes after the clusters.
 fn report_unused(runs: &Runs, size: u64, report: &mut Report<'_>) {
     let heap = runs.heap();
     for (first, run) in runs.all() {

@@ -182,7 +182,7 @@ fn copies_that_differ() {
     let mut image = volume();
     image[FAT + 512 + 90] ^= 1;
     let seen = walk(&image);
-    // Bytes behind the last entry do not count.
+    // Bytes after the last entry do not count.
     assert_eq!(seen.wrong(), ["FAT copy"]);
     assert_eq!(seen.mismatches[0].reason, "1 bytes of FAT 2 differ from FAT 1");
     image[FAT + 512 + 90] ^= 1;

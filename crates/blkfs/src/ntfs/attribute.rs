@@ -29,7 +29,7 @@ pub(super) struct Attribute<'a> {
     pub body: Body<'a>,
 }
 
-/// Where the content of an attribute lies.
+/// Where the content of an attribute is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Body<'a> {
     /// In the record.

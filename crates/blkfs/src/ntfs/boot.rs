@@ -11,7 +11,7 @@ pub(super) struct Boot {
     pub cluster: u64,
     /// Number of clusters.
     pub clusters: u64,
-    /// Size of the volume in bytes. The backup boot sector lies behind it.
+    /// Size of the volume in bytes. The backup boot sector follows it.
     pub size: u64,
     /// First cluster of the MFT.
     pub mft: u64,
@@ -92,8 +92,7 @@ impl Boot {
     }
 }
 
-/// Maximum size of a cluster, as Windows has it.
-/// Limit in bytes.
+/// Maximum size of a cluster, as in Windows. Limit in bytes.
 const MAX_CLUSTER: u64 = 2 << 20;
 
 /// Maximum size of a record of the MFT or a block of an index.
@@ -123,7 +122,7 @@ pub(super) mod tests {
         let boot = Boot::parse(&sector()).unwrap();
         assert_eq!((boot.cluster, boot.clusters, boot.record), (4096, 1023, 1024));
         let mut bytes = sector();
-        // 2^8 sectors of 512 bytes, of which there are 31, in which the MFT must lie.
+        // 2^8 sectors of 512 bytes, of which there are 31, in which the MFT must be.
         bytes[13] = 0xf8;
         bytes[56..64].copy_from_slice(&30u64.to_le_bytes());
         bytes[64] = 0xf4;

@@ -34,7 +34,7 @@ impl Walk<'_> {
                     return Ok(());
                 }
             };
-            // In a larger partition, or behind one, there may be anything.
+            // In a larger partition, or after one, there may be anything.
             if is_ntfs(&backup) || volume.size() == whole {
                 let reason = match Boot::parse(&backup) {
                     Ok(other) if boot.agrees(&other) => None,
@@ -265,6 +265,5 @@ const MIRRORED: u64 = 4096;
 /// Limit in bytes.
 const MAX_INDEX_BITMAP: u64 = 1 << 20;
 
-/// Maximum number of indexes of a file that are verified. Those of the file system have at most two.
-/// Limit in indexes.
+/// Maximum number of indexes of a file that are verified. Files of the file system have at most two. Limit in indexes.
 const MAX_INDEXES: usize = 16;

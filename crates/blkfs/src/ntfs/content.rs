@@ -64,7 +64,7 @@ impl Content {
         }
     }
 
-    /// Fills `bytes` from `offset` on, with zeros behind the end.
+    /// Fills `bytes` from `offset` on, with zeros past the end.
     pub fn read_into(&self, volume: &Volume, bytes: &mut [u8], offset: u64) -> Result<()> {
         match self {
             Self::NonResident(stream) => stream.read_into(volume, bytes, offset),
@@ -149,8 +149,7 @@ fn parse(bytes: &[u8]) -> Option<Vec<Listed>> {
 /// Size of an entry of an attribute list without its name.
 const MIN_ENTRY: usize = 26;
 
-/// Maximum size of an attribute list, as Windows has it.
-/// Limit in bytes.
+/// Maximum size of an attribute list, as in Windows. Limit in bytes.
 const MAX_LIST: u64 = 256 << 10;
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ fn defect(bytes: &[u8], header: usize, is_directory: bool) -> Option<&'static st
             return Some("an entry with impossible sizes");
         }
         if is_last {
-            return (!next.is_empty()).then_some("bytes behind the last entry");
+            return (!next.is_empty()).then_some("bytes after the last entry");
         }
         let key = entry.get(16..16 + key_length)?;
         if is_directory && FileName::parse(key).is_none_or(|it| it.name.is_empty()) {

@@ -105,7 +105,7 @@ impl Reader for Ntfs {
 }
 
 impl Disk {
-    /// Returns the size of the volume, with the backup of the boot sector behind it if the image has it.
+    /// Returns the size of the volume, with the backup of the boot sector after it if the image has it.
     fn size(&self) -> u64 {
         let whole = self.boot.size + self.boot.sector;
         if whole <= self.volume.size() { whole } else { self.boot.size }

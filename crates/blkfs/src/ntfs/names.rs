@@ -1,7 +1,7 @@
 //! Whether the names in directories are those in the MFT.
 //!
 //! Each name is stored twice: in the record of the file, and as a key in the index of the directory. They are compared without being
-//! kept: for each directory, hashes of the ones are added to a sum from which those of the others are subtracted.
+//! kept: for each directory, hashes of the ones are added to a sum from which hashes of the others are subtracted.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

@@ -88,7 +88,7 @@ pub(super) struct Header {
     pub is_used: bool,
     /// Offset of the first attribute.
     pub attributes: usize,
-    /// Offset behind the last attribute.
+    /// Offset after the last attribute.
     pub end: usize,
     /// Size of the record.
     pub size: usize,

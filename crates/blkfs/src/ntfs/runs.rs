@@ -1,4 +1,4 @@
-//! Data runs: where the clusters of an attribute lie.
+//! Data runs: where the clusters of an attribute are.
 
 use crate::error::Result;
 use crate::volume::Volume;
@@ -94,7 +94,7 @@ pub(super) struct Stream {
     size: u64,
 }
 
-/// Bytes of a stream that lie together.
+/// Bytes of a stream that are contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Offset on the volume. `None` in a hole.
@@ -133,7 +133,7 @@ impl Stream {
         self.runs.last().map_or(0, |run| run.vcn + run.length)
     }
 
-    /// Returns the number of clusters that lie on the volume.
+    /// Returns the number of clusters that are on the volume.
     pub fn stored_clusters(&self) -> u64 {
         let lengths = self.runs.iter().filter(|run| run.lcn.is_some()).map(|run| run.length);
         lengths.fold(0, u64::saturating_add)
@@ -144,7 +144,7 @@ impl Stream {
         self.size
     }
 
-    /// Returns where the bytes from `offset` on lie, at most `length` and as far as there are clusters.
+    /// Returns where the bytes from `offset` on are, at most `length` and as far as there are clusters.
     pub fn places(&self, offset: u64, length: u64) -> impl Iterator<Item = Place> + '_ {
         let vcn = offset / self.cluster;
         let first = self.runs.partition_point(|run| run.vcn + run.length <= vcn);

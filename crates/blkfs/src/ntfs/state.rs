@@ -100,7 +100,7 @@ fn find_in_root(disk: &Disk, name: &str) -> Option<u64> {
     None
 }
 
-/// Returns whether an index is that of a directory.
+/// Returns whether an index belongs to a directory.
 pub(super) fn is_directory(name: &[u8]) -> bool {
     name == DIRECTORY
 }

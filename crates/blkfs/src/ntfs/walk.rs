@@ -158,7 +158,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Reports the bytes behind the last cluster.
+    /// Reports the bytes after the last cluster.
     fn end_of_volume(&mut self) {
         let boot = &self.disk.boot;
         let structure = |structure| Owner::Metadata { structure, object: None };
@@ -197,7 +197,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reports the clusters of a part of the bitmap, whose first bit is that of cluster `first`.
+    /// Reports the clusters of a part of the bitmap, whose first bit belongs to cluster `first`.
     fn free_clusters(&mut self, bitmap: &[u8], first: u64, end: u64) {
         let size = self.disk.boot.cluster;
         for (word, at) in bitmap.chunks_exact(8).zip((first..end).step_by(64)) {
@@ -272,7 +272,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether the owner of the bytes behind an extent continues that one.
+/// Returns whether the owner of the bytes after an extent continues that one.
 fn goes_on(last: &Extent, next: Owner) -> bool {
     match (last.owner, next) {
         (Owner::File { object, offset }, Owner::File { object: other, offset: at }) => {

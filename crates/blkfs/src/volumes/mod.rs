@@ -15,7 +15,7 @@ pub struct Checks {
     pub mismatches: Vec<Mismatch>,
     /// The parts that could not be read or followed.
     pub problems: Vec<Problem>,
-    /// What a user should know beside these: one sentence each, without a full stop.
+    /// What a user should know besides these: one sentence each, without a full stop.
     pub remarks: Vec<String>,
 }
 

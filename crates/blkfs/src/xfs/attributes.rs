@@ -129,7 +129,7 @@ impl Walk<'_> {
         let (count_at, header) = if self.superblock().is_v5 { (56, 64) } else { (12, 16) };
         let count = usize::from(be16_at(bytes, count_at)?);
         let entries = bytes.get(header..header + count * 8)?;
-        // The last is read first, so that the order is that of the leaves.
+        // The last is read first, so that the order is the leaves'.
         for entry in entries.chunks_exact(8).rev() {
             offsets.push(be32_at(entry, 4)?.into());
         }
@@ -219,7 +219,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Reports the blocks of the fork: those of values, and all others.
+    /// Reports the blocks of the fork: blocks of values, and all others.
     fn attribute_extents(&mut self, inode: &Inode<'_>, map: &Map, values: &[Value]) {
         let object = Some(inode.number);
         let (value, tree) = ("attribute value block", "attribute block");

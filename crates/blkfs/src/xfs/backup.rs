@@ -52,7 +52,7 @@ fn matches(volume: &Volume, superblock: &Superblock, offset: u64) -> bool {
 
 const BLOCK_SIZES: [u64; 8] = [4096, 1024, 512, 2048, 8192, 16384, 32768, 65536];
 
-/// Numbers of allocation groups: that of a disk, those of small ones and of arrays.
+/// Numbers of allocation groups: of a disk, of small ones and of arrays.
 const GROUP_COUNTS: [u64; 5] = [4, 2, 8, 16, 32];
 
 /// Size of the groups of large disks in bytes.

@@ -9,7 +9,7 @@ use super::walk::{Place, Walk};
 use crate::bytes::{be16_at, be64_at};
 use crate::error::Result;
 
-/// Blocks of a fork that lie side by side.
+/// Blocks of a fork that are contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The first, counted from the beginning of the fork.

@@ -1,4 +1,4 @@
-//! B+trees: those of an allocation group, whose blocks have short headers, and those of extents of a fork, whose are long.
+//! B+trees: of an allocation group, whose blocks have short headers, and of extents of a fork, whose are long.
 
 use super::structure::Structure;
 use super::superblock::{Block, FsBlock};
@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
         result
     }
 
-    /// Reads a block of a tree, and goes on with its children.
+    /// Reads a block of a tree, and continues with its children.
     fn tree_block(
         &mut self,
         tree: &Tree,

@@ -37,7 +37,7 @@ impl<'a> Walk<'a> {
             if sb.offset(first) >= self.fs.volume.size() {
                 let offset = sb.offset(first);
                 let place = Place { structure: "allocation group", offset, object: None };
-                let reason = "the groups from here on lie behind the end of the image".to_owned();
+                let reason = "the groups from here on are past the end of the image".to_owned();
                 self.problem(ProblemKind::Damaged, place, reason);
                 break;
             }
@@ -206,7 +206,7 @@ fn is_ring(first: u32, last: u32, count: u32, room: u32) -> bool {
     is_within && (last + room - first) % room + 1 == count
 }
 
-/// Returns a number of 32 bits, or 0 behind the end.
+/// Returns a number of 32 bits, or 0 past the end.
 fn word(bytes: &[u8], at: usize) -> u32 {
     be32_at(bytes, at).unwrap_or(0)
 }

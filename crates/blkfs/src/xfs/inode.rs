@@ -60,7 +60,7 @@ impl<'b> Inode<'b> {
 }
 
 impl Walk<'_> {
-    /// Walks over the chunks of inodes that records of an inobt describe. `next` is the first inode behind those before.
+    /// Walks over the chunks of inodes that records of an inobt describe. `next` is the first inode after earlier ones.
     pub fn chunks(&mut self, group: &Group, records: &[u8], next: &mut u64) -> Result<()> {
         for record in records.chunks_exact(16) {
             let first = be32_at(record, 0).unwrap_or(0);
@@ -99,7 +99,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Walks over `count` inodes that lie side by side.
+    /// Walks over `count` inodes that are contiguous.
     fn inodes(&mut self, group: &Group, first: u64, count: u32, free: u64) -> Result<()> {
         let sb = self.superblock();
         let size = u64::from(sb.inode_size);
@@ -107,7 +107,7 @@ impl Walk<'_> {
         let offset = sb.offset(group.first) + start;
         let place = Place { structure: "inode chunk", offset, object: None };
         if start + length > sb.bytes(group.blocks) {
-            self.damaged(place, "a chunk of inodes behind the end of its group");
+            self.damaged(place, "a chunk of inodes past the end of its group");
             return Ok(());
         }
         let owner = Owner::Metadata { structure: place.structure, object: None };
@@ -152,7 +152,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let Some(inode) = Inode::parse(number, place.offset, bytes) else {
-            self.damaged(place, "an attribute fork behind the end of the inode");
+            self.damaged(place, "an attribute fork past the end of the inode");
             return Ok(());
         };
         self.content(&inode)?;

@@ -190,7 +190,7 @@ impl Superblock {
         (block < self.blocks).then_some(block)
     }
 
-    /// Returns the first of `count` blocks that exist and lie in one group.
+    /// Returns the first of `count` blocks that exist and are in one group.
     pub fn run(&self, number: FsBlock, count: u64) -> Option<Block> {
         let first = self.block(number)?;
         let group = first / u64::from(self.group_blocks);

@@ -60,7 +60,7 @@ impl<'a> Walk<'a> {
         self.count_read(bytes.len() as u64)?;
         match self.fs.volume.read_into(bytes, place.offset) {
             Ok(()) => Ok(true),
-            // The bytes would lie behind the end of the image.
+            // The bytes would be past the end of the image.
             Err(Error::Damaged { reason, .. }) => {
                 self.problem(ProblemKind::Damaged, place, reason);
                 Ok(false)
@@ -210,7 +210,7 @@ impl Seen {
 const SEEN_WORDS: usize = 16;
 const SEEN_BLOCKS: u64 = SEEN_WORDS as u64 * 64;
 
-/// Bytes after which the visitor is told how many were read.
+/// Bytes after which the number of bytes read is reported to the visitor.
 const ADVANCE: u64 = 1 << 20;
 
 /// Maximum number of mismatches and problems that one walk reports one by one.

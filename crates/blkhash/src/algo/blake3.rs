@@ -62,7 +62,7 @@ impl Tree {
     pub(crate) fn push(&mut self, values: &[u8]) {
         for value in values.as_chunks().0 {
             // Complete subtrees are merged only when another one follows, because the last merge is
-            // that of the root.
+            // the root's.
             while self.stack.len() as u32 > self.count.count_ones() {
                 self.merge();
             }

@@ -34,7 +34,7 @@ pub struct Measurement {
 impl Digester {
     /// Chooses the implementations of `algorithm` that are assumed to be the best on this machine,
     /// or those that `BLKHASH_IMPLEMENTATION` names. A job of more than some 64 MiB measures the
-    /// candidates with its own batches, and goes on with the best.
+    /// candidates with its own batches, and continues with the best.
     pub fn new(algorithm: Algorithm) -> Self {
         let start = Arc::new(selection::start(algorithm));
         Self { algorithm, start, is_random: selection::is_random(algorithm) }

@@ -4,8 +4,8 @@
 //! A kernel's row in `kernels!` has its cost on an Intel Sapphire Rapids. Kernels for ARM have the
 //! bound of a Neoverse V1 that `scripts/arm-bounds` computes. Where the order of kernels is different
 //! on other CPUs, they have a row here. To add a CPU, run `blkhash bench --filter sha256` on it, and
-//! convert the cycles to those of the core for a KiB of every lane: cycles for a block of 4 KiB,
-//! divided by 4, times the lanes.
+//! convert the cycles to cycles of the core for a KiB of every lane: cycles for a block of 4 KiB, divided by 4, times
+//! the lanes.
 
 use crate::cpu;
 

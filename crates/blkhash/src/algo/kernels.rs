@@ -45,7 +45,7 @@ pub(super) trait Kernel: Copy + 'static {
 /// Properties of a kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The implementation's name without that of the algorithm.
+    /// The implementation's name without the algorithm's.
     pub name: &'static str,
     /// Number of inputs that it hashes side by side.
     pub lanes: usize,

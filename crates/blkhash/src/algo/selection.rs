@@ -15,7 +15,7 @@ use crate::{Algorithm, Error};
 pub struct Implementation {
     /// The algorithm that it computes.
     pub algorithm: Algorithm,
-    /// Its name without that of the algorithm.
+    /// Its name without the algorithm's.
     pub variant: &'static str,
     /// Number of inputs that it hashes side by side.
     pub lanes: usize,

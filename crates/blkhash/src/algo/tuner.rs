@@ -111,9 +111,8 @@ impl Tuner {
         true
     }
 
-    /// Returns a turn for a batch, or `None` if it has another shape than those of the look, the
-    /// look was completed, or another thread has it. `candidates` returns the kernels to compare,
-    /// that in use first.
+    /// Returns a turn for a batch, or `None` if it has another shape than the batches of the look, the look was
+    /// completed, or another thread has it. `candidates` returns the kernels to compare, that in use first.
     pub fn turn(
         &self,
         class: usize,
@@ -224,7 +223,7 @@ impl Look {
         kernel
     }
 
-    /// Adds a sample, and excludes kernels that are far behind. Returns whether the look is
+    /// Adds a sample, and excludes kernels that are far slower. Returns whether the look is
     /// complete. The kernel in use is never excluded, because its samples cost nothing.
     fn record(&mut self, kernel: usize, sample: f64) -> bool {
         if let Some(candidate) = self.candidates.iter_mut().find(|it| it.kernel == kernel) {
@@ -292,8 +291,8 @@ const NEXT_LOOK: i64 = 4 << 30;
 /// Bytes that a thread hashes before it reports them, so that threads seldom write to the same memory.
 const REPORTED: u64 = 4 << 20;
 
-/// Samples of each kernel until those that are far behind are excluded. A thread that is interrupted
-/// once or twice does not exclude a kernel.
+/// Samples of each kernel until kernels that are far slower are excluded. A thread that is interrupted once or twice
+/// does not exclude a kernel.
 const FIRST_SAMPLES: usize = 3;
 
 /// A kernel is excluded if it takes this many times as long as the fastest one.
@@ -306,7 +305,7 @@ const SAMPLES: usize = 8;
 /// at the same kernels differ by less than the rest.
 const CLEARLY_FASTER: f64 = 0.97;
 
-/// Batches of other shapes until the look begins again with the shape at hand.
+/// Batches of other shapes until the look begins again with the current shape.
 const MAX_OTHERS: u32 = 64;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(super) trait End: Clone + std::fmt::Debug + Send + Sync + 'static {
 }
 
 impl<E: End> Merkle<E> {
-    /// Creates a tree of blocks as long as those of the content.
+    /// Creates a tree of blocks as long as the content's.
     pub(super) fn new(leaf: &Leaf, block_size: BlockSize, end: E) -> Self {
         Self { tree: Tree::new(leaf, block_size), end }
     }

@@ -60,7 +60,7 @@ impl Construction {
         !matches!(self, Self::Linear)
     }
 
-    /// Returns the block size that users of the construction expect: that of its other programs.
+    /// Returns the block size that users of the construction expect: as in its other programs.
     pub const fn default_block_size(self) -> BlockSize {
         match self {
             Self::FsVerity | Self::DmVerity => BlockSize::PAGE,

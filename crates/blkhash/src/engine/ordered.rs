@@ -13,8 +13,8 @@ use crate::{Sink, SinkError};
 ///
 /// The content is cut into chunks, numbered from 0. The part made from each chunk is handed in
 /// once, and parts may come in any order. Parts that are ahead wait in a ring of bounded length.
-/// The thread that hands in the next part in order also feeds those waiting behind it, so no thread
-/// exists only for this.
+/// The thread that hands in the next part in order also feeds the parts that wait for it, so no thread exists only for
+/// this.
 #[derive(Debug)]
 pub struct Ordered<T, S> {
     state: Mutex<State<T, S>>,
@@ -213,7 +213,7 @@ impl<T: Reuse, S: Sink<T>> Turn<'_, T, S> {
     ///
     /// # Errors
     ///
-    /// Returns [`Stopped::Sink`] if the sink fails to take a part that waits behind the chunk.
+    /// Returns [`Stopped::Sink`] if the sink fails to take a part that waits for the chunk.
     pub fn end(mut self) -> Result<(), Stopped> {
         let mut state = self.ordered.lock();
         state.sink = self.sink.take();

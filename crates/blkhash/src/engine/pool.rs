@@ -1,10 +1,10 @@
-//! Worker threads behind a [`Hasher`](crate::Hasher).
+//! Worker threads of a [`Hasher`](crate::Hasher).
 //!
 //! The hasher copies blocks that are not zero until it has 1 MiB of them: sixteen blocks of the default size fill the lanes of the
 //! widest kernel. A lent buffer is not copied, except for partial blocks at its ends, and is dropped after it is hashed. Both wait in
 //! a queue ([`queue`](super::queue)), of which an idle thread takes its share ([`share`](super::share)). If the threads have enough to
-//! do, that of the caller hashes a chunk itself, without a copy of what is behind it. A thread that would gain by more waits a moment.
-//! The digests go to the same [`Ordered`](super::ordered::Ordered) as those of a pass.
+//! do, the caller's hashes a chunk itself, without a copy of what follows it. A thread that would gain by more waits a
+//! moment. The digests go to the same [`Ordered`](super::ordered::Ordered) as in a pass.
 
 use std::mem;
 use std::ops::Range;
@@ -110,7 +110,7 @@ impl Pool {
         (self.threads - 1).min(self.workers.len() + 1)
     }
 
-    /// Submits the next part of the content and the bytes behind it, if the caller's thread is to
+    /// Submits the next part of the content and the bytes after it, if the caller's thread is to
     /// hash them at once. Then they need not be copied. Returns whether it did.
     pub(crate) fn submit_now(&mut self, chunk: &mut Chunk, behind: &[u8]) -> bool {
         let Some(mut batch) = self.shared.queue.take_empty(self.most_waiting(), self.batch_size)
@@ -168,7 +168,7 @@ impl Pool {
         }
     }
 
-    /// Hashes a batch and the bytes behind it on the caller's thread.
+    /// Hashes a batch and the bytes after it on the caller's thread.
     fn run(&self, batch: Batch, behind: &[u8]) {
         if let Err(panic) = self.shared.run_caught(batch, behind) {
             resume_unwind(panic);
@@ -246,7 +246,7 @@ impl Shared {
         result
     }
 
-    /// Hashes a batch and the bytes behind it. A panic abandons the run, so that other threads do
+    /// Hashes a batch and the bytes after it. A panic abandons the run, so that other threads do
     /// not wait for this batch, and returns all lent buffers that wait.
     fn run_caught(&self, batch: Batch, behind: &[u8]) -> thread::Result<()> {
         catch_unwind(AssertUnwindSafe(|| self.run(batch, behind))).inspect_err(|_| {

@@ -253,7 +253,7 @@ impl Queue {
         wanted
     }
 
-    /// Returns an empty batch behind all that waits, which gets its numbers.
+    /// Returns an empty batch after all that wait, which gets its numbers.
     fn batch_behind(&self, state: &mut State) -> Batch {
         let size = self.share(state);
         let mut batches = mem::take(&mut state.batches);

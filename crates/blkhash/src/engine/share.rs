@@ -40,7 +40,7 @@ impl Shares {
         times: &[u64],
         (least, most): (usize, usize),
     ) -> Self {
-        // Whether `count` blocks take as long for each as `others` do, or at most so many percent longer.
+        // Whether `count` blocks take as long for each as `others` do, or at most that many percent longer.
         let is_as_fast = |count: usize, others: usize, percent: u64| {
             times[count] * others as u64 * 100 <= times[others] * count as u64 * (100 + percent)
         };

@@ -131,7 +131,7 @@ impl Join {
         self.length
     }
 
-    /// Returns the hash of all segments. Unless they are those of a CRC, there are at least two.
+    /// Returns the hash of all segments. Unless they belong to a CRC, there are at least two.
     pub fn finalize(self) -> Digest {
         self.method.finalize()
     }

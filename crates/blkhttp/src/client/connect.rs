@@ -72,7 +72,7 @@ async fn to_proxy(proxy: &Intercept) -> Result<TcpStream, Fault> {
         return Err(Fault::Final(
             ErrorKind::Unsupported,
             format!(
-                "needs a proxy of {scheme}, as the environment says; only those of http can be used"
+                "needs a proxy of {scheme}, as the environment says; only http proxies can be used"
             ),
         ));
     }

@@ -98,7 +98,8 @@ impl Client {
     /// Sends a small request, blocks, and returns the answer, whatever its status is, after as many attempts as the terms allow.
     /// Redirects are not followed.
     ///
-    /// Must not be called on the thread of the client. Errors are about `url`, which may be another one than that of the request.
+    /// Must not be called on the thread of the client. Errors are about `url`, which may be another one than the URL of
+    /// the request.
     ///
     /// # Errors
     ///
@@ -195,7 +196,7 @@ impl Client {
     }
 }
 
-/// Reads the certificate authorities that the options name, or those of the system, so that connections need no file later.
+/// Reads the certificate authorities that the options name, or the system's, so that connections need no file later.
 ///
 /// A program that gives up the right to open files calls this before.
 ///

@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-/// Returns the configuration that trusts the authorities in a file, or those of the system. They are read once in a process.
+/// Returns the configuration that trusts the authorities in a file, or the system's. They are read once in a process.
 ///
 /// # Errors
 ///

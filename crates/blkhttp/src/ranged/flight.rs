@@ -70,7 +70,7 @@ impl Flight {
         let end = at + bytes.len() as u64;
         for wanted in self.wanted.overlapping(&(at..end)) {
             let part = wanted.start.max(at)..wanted.end.min(end);
-            // Both ends lie within the bytes.
+            // Both ends are within the bytes.
             let bytes = &bytes[(part.start - at) as usize..(part.end - at) as usize];
             self.blocks.append(part.start, bytes, self.range.end - part.start);
         }

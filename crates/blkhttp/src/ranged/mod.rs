@@ -1,7 +1,7 @@
 //! Reads from a server with ranges.
 //!
 //! Announced bytes are asked for in large requests, many at a time, and each is handed out once. All other bytes come from a cache of
-//! pages, whose requests do not wait for those of announced bytes.
+//! pages, whose requests do not wait for requests of announced bytes.
 //!
 //! Readers block on condition variables, and requests run on the thread of the client. Both change the state under its lock, and
 //! copy outside of it. A reader always makes progress: if the bytes that it needs were not asked for yet, it asks for them at once,
@@ -42,7 +42,7 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// How a reader goes on.
+/// How a reader continues.
 enum Step {
     /// With these bytes.
     Bytes(Bytes),

@@ -33,8 +33,8 @@ impl Asked<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if the server cannot be reached, refuses to answer, or has another object by now. The outer error is that of the
-    /// connection.
+    /// Fails if the server cannot be reached, refuses to answer, or has another object by now. The outer error is about
+    /// the connection.
     pub fn checksums(&self, ask: &Ask<'_>) -> Result<Result<Vec<StoredChecksum>, Problem>> {
         let tag = self.tag.filter(|tag| !tag.starts_with("W/")).map(|tag| ("if-match", tag));
         // A URL that is signed for GET is valid for no other method.
@@ -76,7 +76,7 @@ impl Asked<'_> {
     }
 
     /// Returns the parts that `GetObjectAttributes` lists. `None` if the server or the credentials do not allow it, or the list is
-    /// not that of the object.
+    /// not the object's.
     fn listed(&self, ask: &Ask<'_>) -> Result<Option<Vec<Listed>>> {
         let (mut parts, mut total) = (Vec::new(), 0_u64);
         for _ in 0..MAX_PAGES {

@@ -1,7 +1,7 @@
 //! Objects of Amazon S3 and of servers with the same interface: `s3://BUCKET/KEY`.
 //!
 //! A [`Store`] knows where an object is (`place`), with which credentials its requests are signed (`credentials`, `sigv4`), and what
-//! the errors of its server mean (`refusal`). All else is HTTP. Credentials are sent to no host but that of the bucket, and
+//! the errors of its server mean (`refusal`). All else is HTTP. Credentials are sent to no host but the bucket's, and
 //! to the service that issues them. Nothing here prints them.
 
 mod attributes;

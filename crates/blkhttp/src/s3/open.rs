@@ -14,7 +14,7 @@ use crate::answer::Answer;
 use crate::client::{Client, Terms};
 use crate::{HttpOptions, Object, Result, S3Options, Url};
 
-/// Opens an object, in the region that the server names if it is not that of the options.
+/// Opens an object, in the region that the server names if it differs from the options'.
 ///
 /// # Errors
 ///
@@ -42,8 +42,8 @@ pub fn files(options: &S3Options) -> Vec<PathBuf> {
     credentials::files(options, &Environment::of_process())
 }
 
-/// Returns the ports, beside 80 and 443, of the servers that opening or reading an object of S3 may connect to: the endpoint,
-/// and the services that issue credentials.
+/// Returns the ports, besides 80 and 443, of the servers that opening or reading an object of S3 may connect to: the
+/// endpoint, and the services that issue credentials.
 pub fn ports(options: &S3Options) -> Vec<u16> {
     let environment = Environment::of_process();
     let profile = Profile::read(options.profile.as_deref(), &environment).ok();

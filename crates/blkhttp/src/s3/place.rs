@@ -23,7 +23,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Endpoint {
     scheme: Scheme,
-    /// Host, and the port unless it is that of the scheme.
+    /// Host, and the port unless it is the scheme's.
     authority: String,
     /// Empty, or a path that begins with a slash and does not end with one.
     path: String,

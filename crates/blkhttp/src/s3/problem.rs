@@ -45,7 +45,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     line
 }
 
-/// Returns whether a character has no shape of its own but changes that of others.
+/// Returns whether a character has no shape of its own but changes the shape of others.
 fn is_format(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')

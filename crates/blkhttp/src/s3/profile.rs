@@ -23,7 +23,7 @@ pub(crate) struct Profile {
 type Values = BTreeMap<String, String>;
 
 impl Profile {
-    /// Reads a profile: `name`, that of `AWS_PROFILE`, or `default`, which may be missing.
+    /// Reads a profile: `name`, `AWS_PROFILE`, or `default`, which may be missing.
     ///
     /// # Errors
     ///

@@ -31,7 +31,8 @@ pub(crate) enum Cause {
 }
 
 impl Described {
-    /// Reads the description of an error. One that is missing or no XML is empty, as is that of an answer to `HEAD`.
+    /// Reads the description of an error. One that is missing or no XML is empty, as is the description of an answer to
+    /// `HEAD`.
     pub fn read(answer: &Answer) -> Self {
         let body = answer.body.get(..MAX_BODY).unwrap_or(&answer.body);
         let values = xml::values(body, &["Code", "Message", "Region"]);
@@ -84,13 +85,13 @@ impl Described {
             "NoSuchBucket" => (ErrorKind::NotFound, "the server has no such bucket"),
             "NoSuchVersion" => (ErrorKind::NotFound, "the object has no such version"),
             "AccessDenied" | "AllAccessDisabled" => return denied(is_signed),
-            // The other name is that of versitygw.
+            // The other name is versitygw's.
             "InvalidAccessKeyId" | "XAdminUserNotFound" => {
                 (ErrorKind::Denied, "the server does not know the access key of the credentials")
             }
             "SignatureDoesNotMatch" => (
                 ErrorKind::Denied,
-                "the signature is wrong: the secret key is not that of the access key, or a proxy changes requests",
+                "the signature is wrong: the secret key does not belong to the access key, or a proxy changes requests",
             ),
             "ExpiredToken" | "TokenRefreshRequired" => {
                 (ErrorKind::Denied, "the credentials expired: get new ones")
@@ -101,7 +102,7 @@ impl Described {
             ),
             "RequestTimeTooSkewed" => (
                 ErrorKind::Denied,
-                "the clock of this host differs from that of the server, and correcting for it did not help",
+                "the clock of this host differs from the server's, and correcting for it did not help",
             ),
             "PermanentRedirect" | "TemporaryRedirect" | "AuthorizationHeaderMalformed" => {
                 return self.wrong_region();
@@ -126,7 +127,7 @@ impl Described {
     fn wrong_region(&self) -> Problem {
         let reason = match self.region() {
             Some(region) => format!("the bucket is in the region {region}"),
-            None => "the region is not that of the bucket: give the right one".into(),
+            None => "the bucket is in another region: give the right one".into(),
         };
         Problem(ErrorKind::Denied, reason)
     }

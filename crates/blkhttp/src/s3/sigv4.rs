@@ -78,7 +78,7 @@ fn signed_headers(request: &Parts) -> Result<(String, String), Problem> {
     Ok((names.join(";"), headers))
 }
 
-/// Returns the value of `Host`: without the port if it is that of the scheme.
+/// Returns the value of `Host`: without the port if it is the scheme's.
 fn host(uri: &Uri) -> String {
     let authority = uri.authority().map_or("", |it| it.as_str());
     let port = if uri.scheme() == Some(&Scheme::HTTP) { ":80" } else { ":443" };

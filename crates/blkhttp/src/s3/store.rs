@@ -32,7 +32,7 @@ struct State {
     region: String,
     is_region_corrected: bool,
     credentials: Loaded,
-    /// How far the clock of the server is ahead of the own one, or behind it.
+    /// How far the clock of the server is ahead of the own one, or how far it is late.
     clock: Clock,
 }
 

@@ -156,7 +156,7 @@ fn of_other_stores(headers: &HeaderMap, has_range: bool) -> Vec<StoredChecksum> 
             };
             Some((algorithm, value))
         });
-    // With a range, `Content-MD5` is that of the range.
+    // With a range, `Content-MD5` covers the range.
     let name = if has_range { "x-ms-blob-content-md5" } else { "content-md5" };
     let md5 = values(name).map(|value| (ChecksumAlgorithm::Md5, value.trim()));
     let whole = |(algorithm, value): (ChecksumAlgorithm, &str)| {
@@ -166,7 +166,7 @@ fn of_other_stores(headers: &HeaderMap, has_range: bool) -> Vec<StoredChecksum> 
     hashes.chain(md5).filter_map(whole).collect()
 }
 
-/// Reads a value, and the number of parts behind a hyphen if it is of the checksums of parts.
+/// Reads a value, and the number of parts after a hyphen if it is of the checksums of parts.
 fn with_count(
     algorithm: ChecksumAlgorithm,
     text: &str,
@@ -190,8 +190,7 @@ const NAMES: [(&str, ChecksumAlgorithm); 5] = [
     ("crc32", ChecksumAlgorithm::Crc32),
 ];
 
-/// Maximum number of parts of an object, which is that of S3.
-/// Limit in parts.
+/// Maximum number of parts of an object, the limit of S3. Limit in parts.
 pub(crate) const MAX_PARTS: u32 = 10_000;
 
 #[cfg(test)]

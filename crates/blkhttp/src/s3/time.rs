@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Returns a time like `20130524T000000Z`. Times before 1970 are that of 1970.
+/// Returns a time like `20130524T000000Z`. Times before 1970 become 1970.
 pub(crate) fn stamp(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (year, month, day) = date(seconds / DAY);

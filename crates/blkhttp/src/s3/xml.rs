@@ -1,6 +1,6 @@
 //! Small answers in XML: the texts of elements by their names.
 //!
-//! Entities are those of XML, elements are nested at most [`MAX_DEPTH`] deep, and texts are at most [`MAX_TEXT`] bytes.
+//! Entities are XML's, elements are nested at most [`MAX_DEPTH`] deep, and texts are at most [`MAX_TEXT`] bytes.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;

@@ -1,4 +1,4 @@
-//! URLs relative to others: names of files beside an object, and the places to which servers redirect.
+//! URLs relative to others: names of files next to an object, and the places to which servers redirect.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -86,7 +86,8 @@ impl Url {
     }
 }
 
-/// Decodes a part of a path until there is nothing left to decode, as servers behind others may. `None` if that takes long.
+/// Decodes a part of a path until there is nothing left to decode, as servers in a chain may. `None` if that takes
+/// long.
 fn decoded(part: &str) -> Option<Vec<u8>> {
     let mut bytes = part.as_bytes().to_vec();
     for _ in 0..4 {

@@ -107,7 +107,7 @@ impl<R: Read> Bzip2<R> {
         Queued::Block(block, receiver)
     }
 
-    /// Takes the next chunk of a block, or goes on to the next block or stream.
+    /// Takes the next chunk of a block, or continues with the next block or stream.
     fn advance(&mut self) -> io::Result<()> {
         if let Some(chunks) = &self.chunks {
             match chunks.recv() {
@@ -236,7 +236,7 @@ struct Budget {
 impl Budget {
     fn new(threads: usize, max_memory: u64) -> Self {
         let max_memory = usize::try_from(max_memory).unwrap_or(usize::MAX);
-        // One chunk is at hand, and one is in the channel.
+        // One chunk is in use, and one is in the channel.
         let ahead = (threads + 1).min(max_memory / (BLOCK_COST + 2 * CHUNK)).max(1);
         let chunks = (max_memory / ahead).saturating_sub(BLOCK_COST) / CHUNK;
         Self { ahead, chunks_ahead: chunks.saturating_sub(1).clamp(1, MAX_CHUNKS) }
@@ -249,7 +249,7 @@ impl Block {
         self.bits.get(MAGIC_BITS, 32) as u32
     }
 
-    /// Returns a stream of this block only. Its checksum is that of the block.
+    /// Returns a stream of this block only. Its checksum is the block's.
     fn stream(&self) -> Vec<u8> {
         let mut stream = Bits::default();
         stream.bytes.reserve(self.bits.bytes.len() + 16);
@@ -272,7 +272,7 @@ struct Bits {
 }
 
 impl Bits {
-    /// Returns up to 56 bits. Behind the last bit are others.
+    /// Returns up to 56 bits. Bits past the last one are undefined.
     fn get(&self, at: usize, count: usize) -> u64 {
         let at = self.start + at;
         let mut word = [0; 8];
@@ -469,7 +469,7 @@ impl<R: Read> Parts<R> {
         }
     }
 
-    /// Returns whether the magic at `at` is that of an end, and not a part of a block: the file ends, or a stream follows.
+    /// Returns whether the magic at `at` marks an end, and not a part of a block: the file ends, or a stream follows.
     fn is_end(&mut self, at: usize) -> io::Result<bool> {
         let next = self.end_of_stream(at);
         Ok((!self.fill(next + 32)? && self.bits.length <= next) || self.has_header(next))
@@ -490,12 +490,12 @@ const CHUNK: usize = 900_000;
 /// More chunks than a block has, with its end.
 const MAX_CHUNKS: usize = 64;
 
-/// Maximum memory for a block of bzip2 beside its pieces: the state of the decoder, and the block as it is stored,
+/// Maximum memory for a block of bzip2 besides its pieces: the state of the decoder, and the block as it is stored,
 /// twice.
 /// Limit in bytes.
 const BLOCK_COST: usize = 6 << 20;
 
-/// Maximum length of a block of bzip2, more than that of one that does not compress.
+/// Maximum length of a block of bzip2, more than a block that does not compress needs.
 /// Limit in bits.
 const MAX_BLOCK_BITS: usize = 2 << 20 << 3;
 
@@ -544,7 +544,7 @@ mod tests {
             damaged[file.len() / 2] ^= 1;
             let read = Bzip2::new(&damaged[..], max_memory).read_to_end(&mut found);
             assert!(read.is_err());
-            // A reader that stops leaves no thread behind that waits.
+            // A reader that stops leaves no waiting thread.
             drop(Bzip2::new(&file[..], max_memory).read(&mut [0; 10]));
         }
     }

@@ -1,7 +1,7 @@
 //! The content of a compressed file, as a storage.
 //!
 //! Threads decode what they want to read, piece by piece. One that wants a piece which another thread is decoding
-//! decodes the units behind it meanwhile. Pieces are kept until they were read, so that threads may read in any order
+//! decodes the units after it meanwhile. Pieces are kept until they were read, so that threads may read in any order
 //! of which the next byte is not far away. The end of a pass decodes what no thread wanted, for its checksums.
 
 use std::collections::{BTreeMap, HashMap};
@@ -329,7 +329,7 @@ impl Content {
         })?;
         let end = position + length as u64;
         let progress = if end == unit.content.end {
-            // The checksum of the content comes behind it.
+            // The checksum of the content follows it.
             if decoder.read(&mut [0])? != 0 {
                 return Err(damaged(OTHER_SIZE));
             }
@@ -499,7 +499,7 @@ impl Content {
 }
 
 impl State {
-    /// Begins to decode a unit, or goes on with it.
+    /// Begins to decode a unit, or continues it.
     fn begin(&mut self, index: usize, decoder: Option<Decoder>, position: u64) -> Step {
         self.activate(index, decoder.is_none(), position);
         Step::Decode(index, decoder, position)

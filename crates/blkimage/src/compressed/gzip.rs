@@ -1,4 +1,4 @@
-//! gzip: members one after the other, and zeros or the metadata of OpenWrt behind them. `bgzip` states the size of each.
+//! gzip: members one after the other, and zeros or the metadata of OpenWrt after them. `bgzip` states the size of each.
 
 use std::io::{self, Read};
 
@@ -19,7 +19,7 @@ pub(super) struct Gzip<R> {
 
 enum Place {
     Member,
-    /// Behind a member.
+    /// After a member.
     Between,
     End,
 }
@@ -34,7 +34,7 @@ impl<R: Read> Gzip<R> {
         }
     }
 
-    /// Goes on to the next member, or to the end.
+    /// Continues with the next member, or to the end.
     fn next_member(&mut self) -> io::Result<()> {
         match self.input.fill()?.first() {
             None => self.place = Place::End,
@@ -51,7 +51,7 @@ impl<R: Read> Gzip<R> {
         Ok(())
     }
 
-    /// Tapes have zeros behind the last member, and images of OpenWrt have metadata.
+    /// Tapes have zeros after the last member, and images of OpenWrt have metadata.
     fn skip_trailer(&mut self) -> io::Result<()> {
         let other = self.input.trailing("gzip");
         let mut zeros = 0;

@@ -82,5 +82,5 @@ pub(super) fn too_much_memory(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, format!("{what} than the limit of memory"))
 }
 
-/// Large enough that reads cost little beside decoding, small enough for a cache.
+/// Large enough that reads cost little compared with decoding, small enough for a cache.
 const BUFFER_SIZE: usize = 128 << 10;

@@ -75,14 +75,14 @@ struct Context(LZ4FDecompressionContext);
 struct Step {
     taken: usize,
     count: usize,
-    /// Whether the frame goes on.
+    /// Whether the frame continues.
     is_within: bool,
 }
 
 impl Context {
     fn new() -> io::Result<Self> {
         let mut context = LZ4FDecompressionContext(std::ptr::null_mut());
-        // SAFETY: the pointer is that of a variable, which the function sets.
+        // SAFETY: the pointer refers to a variable, which the function sets.
         let code = unsafe { LZ4F_createDecompressionContext(&mut context, LZ4F_VERSION) };
         error_of(code).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         Ok(Self(context))
@@ -91,7 +91,7 @@ impl Context {
     /// Decompresses some of `input` into `output`. The error is its name.
     fn decompress(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
         let (mut taken, mut count) = (input.len(), output.len());
-        // SAFETY: the context is valid, and the pointers and lengths are those of slices. The function keeps none of them.
+        // SAFETY: the context is valid, and the pointers and lengths describe slices. The function keeps none of them.
         let code = unsafe {
             LZ4F_decompress(
                 self.0,

@@ -7,7 +7,7 @@ pub(super) fn is_metadata(mut bytes: &[u8]) -> bool {
     let mut count = 0;
     while let Some((rest, trailer)) = bytes.split_last_chunk::<TRAILER>() {
         let length = u32::from_be_bytes([trailer[12], trailer[13], trailer[14], trailer[15]]);
-        // The length includes that of the trailer.
+        // The length includes the trailer.
         let start = (rest.len() + TRAILER).checked_sub(length as usize);
         let Some(start) = start.filter(|start| *start <= rest.len()) else { return false };
         if trailer[..4] != MAGIC || trailer[8] > MAX_TYPE || trailer[9..12] != [0; 3] {
@@ -18,7 +18,7 @@ pub(super) fn is_metadata(mut bytes: &[u8]) -> bool {
     bytes.is_empty() && count > 0
 }
 
-/// Maximum length of all metadata behind the members of an image of OpenWrt. The tool allows 30 KiB for a description
+/// Maximum length of all metadata after the members of an image of OpenWrt. The tool allows 30 KiB for a description
 /// and 1 KiB for a signature.
 /// Limit in bytes.
 pub(super) const MAX_LENGTH: u64 = 64 << 10;
@@ -54,7 +54,7 @@ mod tests {
         for at in 0..16 {
             let mut changed = part(0, b"");
             changed[at] ^= 1;
-            // The checksum is that of the file, whose content has its own.
+            // The checksum covers the file, whose content has its own.
             assert_eq!(is_metadata(&changed), (4..9).contains(&at), "byte {at}");
         }
     }

@@ -89,7 +89,7 @@ fn contents_are_read_in_order() {
     }
 }
 
-/// Threads that take the next piece, as those of a pass do, and hold up each other.
+/// Threads that take the next piece, as in a pass, and hold up each other.
 #[test]
 fn threads_share_the_work() {
     for &compression in Compression::ALL {

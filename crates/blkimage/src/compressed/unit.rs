@@ -161,7 +161,7 @@ mod tests {
         Limits { max_content, max_memory }
     }
 
-    /// Checks that units have the content up to `end`, one behind the other.
+    /// Checks that units have the content up to `end`, one after the other.
     fn check(units: &[Unit], end: u64) {
         let mut last = 0;
         for unit in units {

@@ -1,4 +1,4 @@
-//! xz: streams one after the other, and zeros behind them. The index at the end of a stream has the sizes of its blocks.
+//! xz: streams one after the other, and zeros after them. The index at the end of a stream has the sizes of its blocks.
 
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
@@ -160,7 +160,7 @@ fn blocks_length(storage: &dyn Storage, range: Range<u64>) -> io::Result<u64> {
     Ok(length)
 }
 
-/// A block, as the index has it.
+/// A block, as in the index.
 struct Record {
     /// Its length in the file.
     stored: u64,
@@ -277,7 +277,7 @@ struct Tail {
     crc: Crc,
     length: u64,
     flags: [u8; 2],
-    /// What comes behind the records.
+    /// What follows the records.
     end: Option<Cursor<Vec<u8>>>,
 }
 

@@ -33,7 +33,7 @@ impl<R: Read> Zstd<R> {
         Ok(Self { input, context, is_within: false, has_begun: false, head, content })
     }
 
-    /// Ends a frame. libzstd does not compare the size that it states with that of its content if the last block is empty.
+    /// Ends a frame. libzstd does not compare the size that it states with its content's if the last block is empty.
     fn end_frame(&mut self) -> io::Result<()> {
         let content = std::mem::take(&mut self.content);
         let stated = Header::content_of(&self.head);
@@ -268,7 +268,7 @@ const MAGIC: u32 = 0xfd2f_b528;
 const SKIPPABLE: u32 = 0x184d_2a50;
 const SEEKABLE: [u8; 4] = 0x8f92_eab1_u32.to_le_bytes();
 const FOOTER: u64 = 9;
-/// Blocks are up to 128 KiB, and those of zeros take 4 bytes.
+/// Blocks are up to 128 KiB, and blocks of zeros take 4 bytes.
 const WINDOW: u64 = 4 << 10;
 const MIN_WINDOW_LOG: u32 = 10;
 const MAX_WINDOW_LOG: u32 = 31;

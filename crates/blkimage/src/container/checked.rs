@@ -1,7 +1,8 @@
 //! Checks that bytes have the checksums that a container states of them.
 //!
 //! A disk may be read in any order and in parts, and a checksum is of all bytes in order. A thread of its own computes it,
-//! beside the pass that reads the disk and mostly from the same page cache. The end of each pass waits for it.
+//! in parallel with the pass that reads the disk and mostly from the same page cache. The end of each pass waits for
+//! it.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

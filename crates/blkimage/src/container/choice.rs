@@ -33,7 +33,7 @@ pub(super) fn disks<'a>(
         (Some(one), Some(other)) => {
             let names = first([one, other].into_iter().chain(files));
             Err(format!(
-                "has no file with the content or the name of an image: name one, as {names} behind a colon"
+                "has no file with the content or the name of an image: name one after a colon, as {names}"
             ))
         }
     }

@@ -1,7 +1,7 @@
 //! The members of an archive by name.
 //!
 //! A program that extracts an archive writes one member after another, each to where the earlier ones lead.
-//! If a member is written over another, through it or beside the folder, the result depends on the program.
+//! If a member is written over another, through it or outside of the folder, the result depends on the program.
 //! Such an archive is refused, so each member is the file or folder of its name, in any order.
 //!
 //! Archives of container images may have links, which are never followed and through which no other
@@ -17,7 +17,7 @@ use crate::tar::{Entry, Node, Reader};
 #[derive(Clone, Default)]
 pub(crate) struct Entries {
     all: Vec<Entry>,
-    /// Indices by [`key`]. Of a folder that has several members, that of the first.
+    /// Indices by [`key`]. A folder with several members has the index of the first.
     by_key: BTreeMap<Vec<u8>, usize>,
 }
 

@@ -14,7 +14,7 @@ pub(super) type Stream = Box<dyn Read + Send>;
 struct Position {
     stream: Stream,
     offset: u64,
-    /// Zeros that were read behind the end.
+    /// Zeros that were read past the end.
     past: u64,
 }
 

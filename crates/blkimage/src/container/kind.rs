@@ -20,7 +20,7 @@ use crate::sys::NodeType;
 pub trait Container: Send + Sync {
     /// Returns the names of the disks, in the order of the container.
     ///
-    /// Those of an `.ova` are the members that its descriptor names, and otherwise those with a known image format. Those of
+    /// An `.ova` has the members that its descriptor names, and otherwise those with a known image format. The disks of
     /// an OCI image are the layers that are disks, and the files in the folder `disk` of a container image.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ pub trait Container: Send + Sync {
 
 /// The checksums that a container has of its members.
 pub struct Manifest {
-    /// A check file of members. That of an OCI image is made of the digests of all blobs to which the index leads.
+    /// A check file of members. An OCI image's is made of the digests of all blobs to which the index leads.
     pub text: Vec<u8>,
     /// The own names of disks that it has to list, so that no disk goes unchecked.
     pub disks: Vec<Vec<u8>>,

@@ -1,7 +1,7 @@
 //! Containers: files and folders that hold disks, as virtual appliances (`.ova`) and OCI images do.
 //!
-//! The name of a disk is that of its container, a colon and the name that the container gives it. It refers to no other
-//! file, and nothing is unpacked.
+//! The name of a disk is the name of its container, a colon and the name that the container gives it. It refers to no
+//! other file, and nothing is unpacked.
 //!
 //! A kind of containers is a module with a [`Container`], and a row of [`KINDS`].
 
@@ -122,7 +122,7 @@ pub(crate) fn open_disk_at(options: &OpenOptions, name: &str) -> Result<Option<I
     }
 }
 
-/// Opens the container at a URL, if its name is that of one. An archive that is no container has its name, too.
+/// Opens the container at a URL, if it has a container's name. An archive that is no container has its name, too.
 #[cfg(feature = "http")]
 fn open_at(
     options: &OpenOptions,
@@ -183,11 +183,11 @@ fn open_only_disk(
     }
 }
 
-/// Returns the path of the container that holds the disk or other member of this name. `None` if the name is that of a file,
-/// or of nothing.
+/// Returns the path of the container that holds the disk or other member of this name. `None` if the name is a file's,
+/// or nothing's.
 ///
-/// The name of a disk is that of its container, a colon and the name that the container gives it. The container is a regular
-/// file or a folder, and a file that has the whole name wins over it unless the container [stands for its
+/// The name of a disk is the name of its container, a colon and the name that the container gives it. The container is
+/// a regular file or a folder, and a file that has the whole name wins over it unless the container [stands for its
 /// disks](is_container).
 ///
 /// `None` for URLs, which name no file of this host.
@@ -226,7 +226,7 @@ pub fn is_container(path: &Path) -> bool {
     kind_at(path).is_some()
 }
 
-/// Returns the files of this host with the bytes of an image of this name. That of a server has none.
+/// Returns the files of this host with the bytes of an image of this name. An image on a server has none.
 pub(crate) fn files_of(name: &Path) -> Paths {
     let path = container_of(name).unwrap_or(name);
     if Location::new(path.as_os_str()).is_uri() {

@@ -39,7 +39,7 @@ impl Bytes {
         self.put(at, &number.to_be_bytes())
     }
 
-    /// Removes what lies past `size`.
+    /// Removes what is past `size`.
     pub fn cut(mut self, size: usize) -> Self {
         self.0.truncate(size);
         self

@@ -1,5 +1,5 @@
 //! Compressed clusters. Accepts the streams that QEMU accepts, and a few invalid codes at which its zlib stops and
-//! libdeflate goes on.
+//! libdeflate continues.
 //!
 //! Decoders and their buffers are pooled, one for each concurrent reader. Each keeps the cluster that
 //! it decompressed last for callers that read it in pieces. Output is limited to one cluster, whatever

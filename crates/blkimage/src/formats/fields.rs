@@ -101,7 +101,7 @@ impl Entry {
     }
 }
 
-/// Fails unless the range lies in the file. QEMU would read zeros past the end.
+/// Fails unless the range is in the file. QEMU would read zeros past the end.
 pub(crate) fn check_inside(file: &HostFile, offset: u64, length: u64, what: &str) -> Result<()> {
     if offset.checked_add(length).is_some_and(|end| end <= file.size()) {
         return Ok(());

@@ -68,9 +68,9 @@ impl TableCache {
     }
 
     /// Returns the window that holds entry `index` of a table, and the index of the entry in it. The
-    /// table lies in `file`, which belongs to layer `layer` of the chain.
+    /// table is in `file`, which belongs to layer `layer` of the chain.
     ///
-    /// `index` must lie in the table. If several entries form a unit, the length of the table and
+    /// `index` must be in the table. If several entries form a unit, the length of the table and
     /// `index` are multiples of the unit.
     ///
     /// Calls `miss` before the window is read from the file.

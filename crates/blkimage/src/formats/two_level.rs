@@ -140,8 +140,8 @@ impl<'a, R: Rules> Tables<'a, R> {
         self.map_l2(l2_offset, GuestRange { far: far.min(end - guest), ..range }, miss)
     }
 
-    /// Announces the L2 tables behind the part of one that has the entry of `guest`. `entries` are those of the L1 table from
-    /// that of `guest` on.
+    /// Announces the L2 tables after the part of one that has the entry of `guest`. `entries` are the L1 table's from
+    /// the one of `guest` on.
     fn announce_l2(&self, entries: &[u64], guest: u64, limit: u64) {
         let rules = self.rules;
         let entry = rules.entry_words() * 8;

@@ -1,4 +1,4 @@
-//! Announcements of the bytes of files behind guest bytes.
+//! Announcements of bytes of files to which guest bytes are mapped.
 
 use std::ops::Range;
 use std::ptr;

@@ -1,4 +1,4 @@
-//! Holes of files behind the bytes that layers map.
+//! Holes of files where layers map bytes.
 //!
 //! A layer knows where its bytes are in a file, and the file system knows where the file has holes.
 //! A preallocated image maps all of its content, and may still store none of it.
@@ -18,7 +18,7 @@ impl<'a> KnownExtent<'a> {
     /// Returns the kind of the bytes from `offset` on in `file`, and for how many of them it is true, at
     /// most `length`. Bytes past the end of the file are data, so that reading them fails.
     ///
-    /// `length` is that of a run of a layer, and `wanted` the number of bytes that the caller asked the
+    /// `length` is the length of a run of a layer, and `wanted` the number of bytes that the caller asked the
     /// layer for.
     pub fn meet(
         &mut self,
@@ -42,8 +42,8 @@ impl<'a> KnownExtent<'a> {
 }
 
 /// Minimum length of a run in a file of a remote server for a query, in bytes. A query takes a round
-/// trip, in which shorter runs can be read, and clusters may lie in any order. A run that is all that the
-/// caller wants is always worth one, as in a raw image.
+/// trip, in which shorter runs can be read, and clusters may be in any order. A run that is all that the caller wants
+/// is always worth one, as in a raw image.
 const MIN_REMOTE: u64 = 64 << 20;
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl<'a> OnVolume<'a> {
         self.end += length;
     }
 
-    /// Appends a run that lies in a file from `offset` on, or the start of it.
+    /// Appends a run that is in a file from `offset` on, or the start of it.
     pub fn push_file(&mut self, file: &'a HostFile, offset: u64, length: u64) {
         if file.volume().is_none() {
             return self.push(length, OriginKind::Other);
@@ -105,5 +105,5 @@ const ENOUGH: usize = 1024;
 /// Number of queries in a call.
 const MAX_QUERIES: u32 = 64;
 
-/// Minimum length of a query in bytes. Clusters that lie in disorder are often near each other.
+/// Minimum length of a query in bytes. Clusters that are in disorder are often near each other.
 const MIN_QUERY: u64 = 1 << 20;

@@ -58,7 +58,7 @@ impl Read for Stream {
 
 impl OpenOptions {
     /// Opens what is at a URL of an HTTP or S3 server, or the disk of an appliance or OCI archive that is there: its name
-    /// follows the path of the URL behind a colon, with `%` escapes.
+    /// follows the path of the URL after a colon, with `%` escapes.
     ///
     /// The format is detected as for a file. An image may refer to other objects in the folder of the URL, unless
     /// [`Follow`](crate::Follow) says otherwise.

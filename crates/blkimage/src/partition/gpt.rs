@@ -34,7 +34,7 @@ fn table_at(source: &dyn Source, sector_size: u64, sector: u64) -> Result<Table,
 /// Defect of a part of a copy.
 #[derive(Debug)]
 pub(super) enum Defect {
-    /// A checksum is wrong: that of the entries, or of the header.
+    /// A checksum is wrong: of the entries, or of the header.
     Checksum {
         is_of_entries: bool,
         stored: u32,
@@ -61,7 +61,7 @@ impl fmt::Display for Defect {
     }
 }
 
-/// Returns what an entry says beside the place. It has at least 128 bytes.
+/// Returns what an entry says besides the place. It has at least 128 bytes.
 fn details(entry: &[u8]) -> Details {
     let units = entry[56..128].chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
     let units: Vec<u16> = units.take_while(|unit| *unit != 0).collect();

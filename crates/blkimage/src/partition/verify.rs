@@ -59,7 +59,7 @@ pub enum Structure {
     ProtectiveMbr,
     /// The header at the beginning of the disk.
     PrimaryHeader,
-    /// The entries behind it.
+    /// The entries after it.
     PrimaryEntries,
     /// The header at the end of the disk.
     BackupHeader,
@@ -88,7 +88,7 @@ pub enum Defect {
     Checksum {
         /// The stored one.
         stored: u32,
-        /// That of the bytes.
+        /// The sum of the bytes.
         computed: u32,
     },
     /// Something else is wrong.
@@ -211,7 +211,7 @@ impl Copies {
         self.primary.likelihood() + self.backup.likelihood()
     }
 
-    /// Verifies the copies behind an MBR that has a defect or none.
+    /// Verifies the copies after an MBR that has a defect or none.
     fn verify(self, source: &dyn Source, protection: Protection, defect: Option<String>) -> Gpt {
         let Self { sector_size, last, primary, backup } = self;
         let mut gpt = Gpt {
@@ -277,7 +277,7 @@ impl Gpt {
         let (Ok(first), Ok(second)) = (&primary.header, &backup.header) else { return };
         if second.other != primary.sector {
             let sector = second.other;
-            self.contradictions.push(format!("the backup is that of a header in sector {sector}"));
+            self.contradictions.push(format!("the backup belongs to a header in sector {sector}"));
         }
         if !first.is_same(second) {
             self.contradictions.push("the two copies describe different partitions".to_owned());

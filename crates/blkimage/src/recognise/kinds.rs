@@ -134,7 +134,7 @@ impl Hash for FileKind {
     }
 }
 
-/// Returns whether a name is that of a flat extent, as `disk-flat.vmdk` and `disk-f001.vmdk` are.
+/// Returns whether a name belongs to a flat extent, as `disk-flat.vmdk` and `disk-f001.vmdk` are.
 fn is_flat_extent(name: &Path) -> bool {
     let stem = name.file_stem().map(OsStr::as_bytes).unwrap_or_default();
     stem.rsplit(|byte| *byte == b'-').next().is_some_and(|last| {

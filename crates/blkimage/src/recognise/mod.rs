@@ -31,8 +31,8 @@ pub const HEAD_SIZE: usize = 2048;
 
 /// Fails if content that comes once and in order, and has no known image format, is no raw disk either.
 ///
-/// `head` is its first [`HEAD_SIZE`] bytes, or all of shorter content. `name` is that of the file, from which `compression`
-/// was undone.
+/// `head` is its first [`HEAD_SIZE`] bytes, or all of shorter content. `name` is the name of the file, from which
+/// `compression` was undone.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn check_raw(head: &[u8], name: &Path, compression: Option<Compression>) -> 
     Content { head, name, promise, compression, reads_forward: true }.check()
 }
 
-/// Fails like [`check_raw`] for content that has no name: that of a pipe. `name` is for errors.
+/// Fails like [`check_raw`] for content that has no name: of a pipe. `name` is for errors.
 ///
 /// # Errors
 ///

@@ -17,7 +17,7 @@ pub(crate) struct Ahead {
 
 #[cfg(any(feature = "compressed", feature = "http"))]
 impl Ahead {
-    /// Begins behind bytes that were announced up to `end`.
+    /// Begins after bytes that were announced up to `end`.
     #[cfg(feature = "compressed")]
     pub fn behind(end: u64) -> Self {
         Self { end }

@@ -60,13 +60,13 @@ pub trait Storage: Send + Sync {
         Ok(())
     }
 
-    /// Lends the `length` bytes from `offset` on if they lie in memory. May lend fewer.
+    /// Lends the `length` bytes from `offset` on if they are in memory. May lend fewer.
     fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
         let _ = (offset, length);
         None
     }
 
-    /// Returns the extent that begins at `offset`, at most `limit` bytes long. The range lies within
+    /// Returns the extent that begins at `offset`, at most `limit` bytes long. The range is within
     /// [`size`](Self::size). If the kind is unknown, returns [`ExtentKind::Data`].
     ///
     /// Offsets come in any order, because an image may store its content in any order.
@@ -126,8 +126,8 @@ pub trait Storage: Send + Sync {
         None
     }
 
-    /// Returns where the bytes of the file lie on its volume, from `offset` on, for `limit` bytes or fewer: one run after the
-    /// other, at least one. The range lies within [`size`](Self::size). See
+    /// Returns where the bytes of the file are on its volume, from `offset` on, for `limit` bytes or fewer: one run
+    /// after the other, at least one. The range is within [`size`](Self::size). See
     /// [`Source::volume_origins`](crate::Source::volume_origins). By default, nothing is known.
     fn volume_origins(&self, offset: u64, limit: u64, dirty: Dirty) -> Vec<Origin> {
         let _ = dirty;
@@ -340,7 +340,7 @@ impl HostFile {
         self.storage.queue_depth()
     }
 
-    /// Announces reads as [`Storage::will_need`] does. Ignores what lies past the end.
+    /// Announces reads as [`Storage::will_need`] does. Ignores what is past the end.
     pub fn will_need(&self, offset: u64, length: u64) {
         let length = length.min(self.size().saturating_sub(offset));
         if length > 0 {
@@ -389,8 +389,8 @@ impl HostFile {
         Ok(head)
     }
 
-    /// Returns the extent that begins at `offset`, at most `limit` bytes long. The range lies within the
-    /// file. Without trust in holes, everything is data.
+    /// Returns the extent that begins at `offset`, at most `limit` bytes long. The range is within the file. Without
+    /// trust in holes, everything is data.
     pub fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
         match self.holes {
             Holes::Trust => self.reported_extent(offset, limit),
@@ -481,7 +481,7 @@ impl fmt::Display for DigestMismatch {
 
 impl std::error::Error for DigestMismatch {}
 
-/// Returns the error of the file `name` for that of reading its storage.
+/// Returns the error of the file `name` for the error of reading its storage.
 pub(crate) fn read_error(name: &Path, error: io::Error, offset: Option<u64>) -> Error {
     use io::ErrorKind::{FileTooLarge, InvalidData, NotSeekable, OutOfMemory, Unsupported};
     #[cfg(feature = "http")]

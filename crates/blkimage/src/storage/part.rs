@@ -63,7 +63,7 @@ impl Storage for Part {
         self.storage.verify()
     }
 
-    /// Returns that of the storage, reduced to the alignment of the part's offset.
+    /// Returns the storage's, reduced to the alignment of the part's offset.
     fn granularity(&self) -> u64 {
         match self.offset {
             0 => self.storage.granularity(),

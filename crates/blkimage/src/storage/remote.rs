@@ -1,4 +1,4 @@
-//! Storages behind URIs.
+//! Storages to which URIs refer.
 
 use super::Storage;
 #[cfg(feature = "nbd")]

@@ -189,7 +189,7 @@ fn of_open(error: &blkhttp::Error) -> Error {
     Error::new(ErrorKind::Open, error.url(), "cannot open").because(cause)
 }
 
-/// Returns the error of the file `name` for that of reading its object. `None` for other errors.
+/// Returns the error of the file `name` for the error of reading its object. `None` for other errors.
 pub(crate) fn of_read(name: &Path, error: &io::Error) -> Option<Error> {
     let inner = error.get_ref()?.downcast_ref::<blkhttp::Error>()?;
     let found = Error::new(kind_of(inner), name, inner.reason());

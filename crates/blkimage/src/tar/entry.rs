@@ -29,7 +29,7 @@ pub(crate) enum Node {
     Special(u8),
     /// A type whose content programs read differently.
     Unknown(u8),
-    /// Records about all members, which are no member. Programs in Go treat their name like that of a member.
+    /// Records about all members, which are no member. Programs in Go treat their name like a member's.
     Global,
 }
 

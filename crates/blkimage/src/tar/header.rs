@@ -31,7 +31,7 @@ pub(super) enum Kind {
 pub(super) struct Header<'a>(pub &'a [u8; BLOCK as usize]);
 
 impl Header<'_> {
-    /// Returns whether the checksum is that of a header. Some old programs added up signed bytes.
+    /// Returns whether the checksum is a header's. Some old programs added up signed bytes.
     pub fn is_valid(&self) -> bool {
         let rest = || self.0[..148].iter().chain(&self.0[156..]);
         let blanks = 8 * i64::from(b' ');
@@ -67,7 +67,7 @@ impl Header<'_> {
         fields.iter().all(is_number)
     }
 
-    /// Returns whether Go reads a file whose name is that of a folder as one, as do others.
+    /// Returns whether Go reads a file whose name is a folder's as one, as do others.
     pub fn is_folder_in_go(&self, name: &[u8]) -> bool {
         self.0[TYPE] == 0 && name.ends_with(b"/")
     }
@@ -83,19 +83,19 @@ impl Header<'_> {
         number(&self.0[124..136])
     }
 
-    /// Returns whether GNU tar reads the map of a file with holes in this header, because it is one of its own format.
+    /// Returns whether GNU tar reads the map of a file with holes in this header, because it is in its own format.
     pub fn is_gnu(&self) -> bool {
         self.0[MAGIC..MAGIC + 8] == *b"ustar  \0"
     }
 
-    /// Returns whether GNU tar follows PAX records about holes before this header: not in V7, in its own format, and in that of
-    /// star, which has times behind a shorter prefix.
+    /// Returns whether GNU tar follows PAX records about holes before this header: not in V7, in its own format, and in
+    /// star's, which has times after a shorter prefix.
     pub fn is_pax(&self) -> bool {
         self.0[MAGIC..MAGIC + 6] == *b"ustar\0" && [self.0[487], self.0[499]] != *b"  "
     }
 
-    /// Returns the name. `None` if there is a prefix in a format that has none or a shorter one: V7, that of GNU tar,
-    /// which has times there, or that of star, whose header ends so.
+    /// Returns the name. `None` if there is a prefix in a format that has none or a shorter one: V7, GNU tar's, which
+    /// has times there, or star's, whose header ends so.
     pub fn name(&self) -> Option<Vec<u8>> {
         let (name, prefix) = (self.text(NAME), self.text(PREFIX));
         match prefix.is_empty() {

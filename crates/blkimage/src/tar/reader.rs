@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes on behind a member, after `headers` headers.
+    /// Continues after a member, after `headers` headers.
     #[cfg(feature = "compressed")]
     pub fn behind(self, entry: &Entry, headers: u32) -> Self {
         let at = entry.offset + entry.size.next_multiple_of(BLOCK);
@@ -290,7 +290,7 @@ impl<'a> Reader<'a> {
             if self.is_for_runtimes && left >= 2 * BLOCK {
                 self.file.read_exact_at(&mut block, self.at + BLOCK)?;
                 if !is_zero(&block) {
-                    return Err(self.unsupported("blocks behind a single one of zeros", self.at));
+                    return Err(self.unsupported("blocks after a single one of zeros", self.at));
                 }
             }
             return Ok(None);
@@ -315,8 +315,8 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// Reads the map of a file with holes in its header and in the blocks behind it. Returns it with the size of the file. `None` if
-    /// it is none, or one that programs read differently.
+    /// Reads the map of a file with holes in its header and in the blocks after it. Returns it with the size of the
+    /// file. `None` if it is none, or one that programs read differently.
     fn map_in_header(&mut self, header: &[u8; BLOCK as usize]) -> Result<OldMap> {
         let mut map = Vec::new();
         let mut found = pairs(&header[386..482], &mut map);
@@ -331,7 +331,7 @@ impl<'a> Reader<'a> {
                 return Err(self.too_many(self.at - BLOCK));
             }
         }
-        // GNU tar stops at the first field without a length, and leaves the blocks behind it.
+        // GNU tar stops at the first field without a length, and leaves the blocks after it.
         let is_whole = found != Pairs::Invalid && !goes_on;
         Ok(number(&header[483..495]).filter(|_| is_whole).map(|size| (size, map)))
     }
@@ -434,8 +434,7 @@ impl<'a> Reader<'a> {
 /// Limit in bytes.
 const MAX_TEXT: u64 = 64 << 10;
 
-/// Maximum length of the name of a member: that of a path in Linux.
-/// Limit in bytes.
+/// Maximum length of the name of a member: as of a path in Linux. Limit in bytes.
 const MAX_NAME: usize = 4096;
 
 /// The size of a file with holes and the map of its header, offsets and lengths in turn. `None` if it is not read.

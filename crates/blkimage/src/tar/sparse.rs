@@ -14,7 +14,7 @@ use super::header::{BLOCK, decimal, is_zero, number};
 pub(crate) struct Sparse {
     /// Size of the file.
     pub size: u64,
-    /// The parts that are stored, one behind the other, and where each begins among the stored bytes.
+    /// The parts that are stored, one after the other, and where each begins among the stored bytes.
     pub parts: Vec<(Range<u64>, u64)>,
 }
 
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(pairs(&fields, &mut map), Pairs::End);
         assert_eq!(map, [512, 8]);
         assert_eq!(pairs(&pair, &mut map), Pairs::All);
-        // An offset without a length, or behind the end of the list.
+        // An offset without a length, or past the end of the list.
         fields[24] = b'1';
         assert_eq!(pairs(&fields, &mut map), Pairs::Invalid);
         assert_eq!(pairs(&[[0; 24], pair].concat(), &mut map), Pairs::Invalid);

@@ -103,7 +103,7 @@ impl Storage for Recorder {
         if phase == Phase::Reads && !bytes.clone().all(is_known) {
             log.missed.get_or_insert(range.clone());
         }
-        // Longer reads are those of a decoder.
+        // Longer reads come from a decoder.
         if phase == Phase::Tables && count <= 4096 {
             log.tables[bytes].fill(true);
         }

@@ -20,7 +20,7 @@ fn field(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().unwrap())
 }
 
-/// Changes fields of a map, and makes the hashes of its last commit right again where its tables still lie in
+/// Changes fields of a map, and makes the hashes of its last commit right again where its tables are still in
 /// the file.
 pub fn change(bytes: &mut [u8], changes: &[Change], are_repaired: bool) {
     let commit = bytes.len() - PAGE;
@@ -57,7 +57,7 @@ fn repair(bytes: &mut [u8], commit: usize) {
 }
 
 /// Opens a map and reads all of it. What is read is what the bytes say, and if a check finds nothing, the root is
-/// that of the pages.
+/// the root of the pages.
 pub fn check_map(bytes: &[u8]) {
     let Ok(map) = Map::open(bytes.to_vec()) else { return };
     let mut visits = 0;

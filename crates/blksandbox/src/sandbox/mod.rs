@@ -187,7 +187,7 @@ impl Sandbox {
                 (rustix::fs::major(found.st_rdev), rustix::fs::minor(found.st_rdev));
             let device = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}"));
             let Ok(device) = device else { return };
-            // Statistics of a partition are those of its disk.
+            // Statistics of a partition are its disk's.
             let disk = device.parent().filter(|_| device.join("partition").exists());
             if let Ok(folder) = open(disk.unwrap_or(&device), OFlags::DIRECTORY) {
                 self.add(&folder, list());

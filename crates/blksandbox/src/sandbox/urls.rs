@@ -11,8 +11,9 @@ use blkimage::Uri;
 use super::{RESOLVER, Sandbox};
 
 impl Sandbox {
-    /// Allows connecting to the server of a URL, and to those of redirects, and reading the files that are needed to resolve
-    /// names and to authenticate servers. With a bucket, allows reading the files with keys as well. No library is loaded.
+    /// Allows connecting to the server of a URL, and to servers of redirects, and reading the files that are needed to
+    /// resolve names and to authenticate servers. With a bucket, allows reading the files with keys as well. No library
+    /// is loaded.
     pub(super) fn allow_url(&mut self, url: Uri<'_>) {
         self.families.internet = true;
         let ports = [url.port(), Some(HTTP), Some(HTTPS), Some(DNS)];

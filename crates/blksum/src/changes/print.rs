@@ -23,7 +23,8 @@ names!(Output, "form of output", { Lines = "lines", Json = "json", Nbdinfo = "nb
 impl Changes {
     /// Writes the extents. [`List::parse`](super::List::parse) reads each form.
     ///
-    /// Each extent is a few small writes, so `to` should have a buffer. Only [`Output::Nbdinfo`] depends on `disk_size`. It covers the disk, and extents behind its end, if there are any.
+    /// Each extent is a few small writes, so `to` should have a buffer. Only [`Output::Nbdinfo`] depends on
+    /// `disk_size`. It covers the disk, and extents past its end, if there are any.
     ///
     /// ```
     /// use blksum::changes::{Changes, Output};
@@ -60,7 +61,7 @@ impl Changes {
         }
     }
 
-    /// Returns offset, length and whether it is an extent, of all extents and of what lies between them.
+    /// Returns offset, length and whether it is an extent, of all extents and of what is between them.
     fn map(&self, disk_size: u64) -> impl Iterator<Item = (u64, u64, bool)> {
         let ends =
             self.extents().iter().flat_map(|extent| [(extent.start, false), (extent.end, true)]);

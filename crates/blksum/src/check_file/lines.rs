@@ -28,7 +28,8 @@ pub struct Lines<R> {
 pub enum Folder {
     /// A folder of this host. The empty path is the current one.
     Local(PathBuf),
-    /// The folder of the check file with this URL. Names become URLs of files in it or beneath, and never those of this host.
+    /// The folder of the check file with this URL. Names become URLs of files in it or beneath, and never files of this
+    /// host.
     Url(String),
 }
 
@@ -220,7 +221,7 @@ fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
     Ok(length + reader.by_ref().take(MAX_NONSENSE).skip_until(b'\n')? as u64)
 }
 
-/// Size in bytes of what decides whether a file is text, which is that of a header of tar.
+/// Size in bytes of what decides whether a file is text: a header of tar.
 const BLOCK: usize = 512;
 
 const BUFFER_SIZE: usize = 32 << 10;

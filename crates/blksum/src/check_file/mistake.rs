@@ -10,9 +10,9 @@ use crate::tag::PREFIX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mistake {
-    /// A value in hexadecimal without a name, behind the name of its digest or alone.
+    /// A value in hexadecimal without a name, after the name of its digest or alone.
     Bare,
-    /// A value behind the name of another digest than the expected one. Holds the digest.
+    /// A value after the name of another digest than the expected one. Holds the digest.
     Prefixed(Algorithm),
     /// A line that begins with the tag of an image, and is damaged or of a later version. It has a checksum
     /// that cannot be checked.

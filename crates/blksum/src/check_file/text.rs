@@ -17,7 +17,7 @@ enum Encoding {
     Unknown,
     /// The bytes are not decoded.
     Bytes,
-    /// The same behind a byte order mark in UTF-8.
+    /// The same after a byte order mark in UTF-8.
     Marked,
     Utf16(fn([u8; 2]) -> u16),
 }
@@ -60,7 +60,7 @@ impl<R: BufRead> Text<R> {
             let (pairs, _) = bytes.as_chunks();
             pairs.iter().map(|pair| unit(*pair)).collect()
         };
-        // The second half of a pair of surrogates is behind the end of the part.
+        // The second half of a pair of surrogates is past the end of the part.
         if units(&bytes).last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
             self.inner.by_ref().take(2).read_to_end(&mut bytes)?;
         }

@@ -8,7 +8,7 @@ use blkimage::Location;
 
 /// Returns the name that a file in a list of Windows has on this system, if that is another one. A file whose name has
 /// these backslashes comes first, and so does a name of which no file is there either way. A name with a drive or a
-/// server is that of another machine. Relative names are those in `folder`.
+/// server belongs to another machine. Relative names are in `folder`.
 pub fn translate(folder: &Path, name: &[u8]) -> Option<Vec<u8>> {
     let here = with_slashes(name)?;
     (!is_there(folder, name) && is_there(folder, &here)).then_some(here)

@@ -53,7 +53,7 @@ impl ComparedRun {
 /// Compares the blocks of two sources as far as both reach, and passes all of them to `sink` in order, as
 /// runs of maximal length.
 ///
-/// The block in which the shorter source ends is compared as if zeros followed it. For the blocks behind it, which only
+/// The block in which the shorter source ends is compared as if zeros followed it. For the blocks after it, which only
 /// the longer source has, see [`first_nonzero`].
 ///
 /// Reads only what has to be read. Ranges that are zero on both sides according to
@@ -70,8 +70,9 @@ impl ComparedRun {
 /// [`Tuning::max_zeros`] and [`Tuning::implementation`] have no effect. The total of `progress` is the
 /// number of bytes compared.
 ///
-/// Blocks of which one side cannot be read are [`Comparison::Unreadable`], and the comparison goes on behind them. Returns the
-/// first place for each of some reasons. Reads that fail may take ten minutes, or as long as all others if that is more.
+/// Blocks of which one side cannot be read are [`Comparison::Unreadable`], and the comparison continues after them.
+/// Returns the first place for each of some reasons. Reads that fail may take ten minutes, or as long as all others if
+/// that is more.
 ///
 /// # Errors
 ///
@@ -223,7 +224,7 @@ impl Pass<'_, '_> {
     }
 
     /// Returns whether the bytes of a block that both sides share are zero. Needed only if the other
-    /// bytes of the block differ, and those of one side are zero.
+    /// bytes of the block differ, and one side's are zero.
     fn shared_is_zero(&self, chunk: &Chunk, block: Range<u64>) -> Result<bool, Error> {
         let mut buffer = Buffer::default();
         for range in chunk.shared(block) {

@@ -1,6 +1,6 @@
 //! What two sources share on a volume, found without reading it.
 //!
-//! A file system may move extents while they are compared: the address that one source had may be that of other bytes when
+//! A file system may move extents while they are compared: the address that one source had may be of other bytes when
 //! the other source is asked. So the sources are asked in turns, twice each, and a run is shared only if its place was the
 //! same in all answers. A change of the bytes is found by [`Source::check_unchanged`] at the end of the pass.
 
@@ -45,7 +45,7 @@ impl<'a> OnVolume<'a> {
     }
 
     /// Returns whether the sources share the byte at `offset`, and for how many bytes this is true, at most `limit`. The
-    /// offset lies at or after that of the last call, and below the size of both.
+    /// offset is at or after the last call's, and below the size of both.
     pub fn is_shared(&mut self, offset: u64, limit: u64) -> Result<(bool, u64), Error> {
         if offset >= self.window.end {
             self.look_ahead(offset)?;
@@ -59,7 +59,7 @@ impl<'a> OnVolume<'a> {
         Ok((is_shared, (end - offset).min(limit)))
     }
 
-    /// Moves the window to `offset`, and behind fragments over what is not worth a query.
+    /// Moves the window to `offset`, and after fragments over what is not worth a query.
     fn look_ahead(&mut self, offset: u64) -> Result<(), Error> {
         self.look(offset)?;
         let length = self.window.end - offset;
@@ -135,7 +135,7 @@ const WINDOW: u64 = 1 << 30;
 /// as reading some 16 KiB from the page cache.
 const FRAGMENTED: u64 = 16 << 20;
 
-/// How many times the length of a window with many fragments is not asked about behind it.
+/// How many times the length of a window with many fragments is not asked about after it.
 const SKIPPED: u64 = 63;
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// Returns an answer for `(length, place)`, where the places are those of bytes in one file.
+    /// Returns an answer for `(length, place)`, where the places belong to bytes in one file.
     fn answer(runs: &[(u64, Option<u64>)]) -> Vec<Origin> {
         let mut offset = 0;
         let place = |address: u64| first_place().advanced(address);

@@ -11,7 +11,7 @@ pub(super) struct Pair([Side; 2]);
 #[derive(Default)]
 struct Side {
     buffer: Buffer,
-    /// Lent bytes. Kept until the next ones are lent, because both likely lie in one mapping.
+    /// Lent bytes. Kept until the next ones are lent, because both are likely in one mapping.
     lent: Option<Lent>,
     state: State,
 }

@@ -297,7 +297,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Returns the part of an origin that starts at `offset`, which lies at or after that of the last
+    /// Returns the part of an origin that starts at `offset`, which is at or after the offset of the last
     /// call.
     fn origin(&mut self, offset: u64, limit: u64) -> Result<Origin, Error> {
         if let Some(known) = self.known.filter(|known| offset < known.end()) {

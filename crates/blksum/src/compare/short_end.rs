@@ -6,7 +6,7 @@ use blkimage::{Slice, Source};
 use super::nonzero::first_nonzero;
 use crate::{Error, Progress, Tuning};
 
-/// The block in which the smaller image ends, if the larger one has more than zeros behind that end in it. A pass covers
+/// The block in which the smaller image ends, if the larger one has more than zeros after that end in it. A pass covers
 /// only the bytes that both images have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShortEnd {

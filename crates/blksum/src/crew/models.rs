@@ -51,7 +51,7 @@ enum At {
     Never,
     /// While the chunk is planned.
     Plan(u64),
-    /// While this chunk is worked on, and those behind it.
+    /// While this chunk is worked on, and later ones.
     Work(u64),
     Sink(u64),
     /// While this chunk is worked on, by a panic.

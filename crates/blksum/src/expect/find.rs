@@ -15,7 +15,7 @@ use crate::{Error, Progress, Selected, Tuning, checksums};
 /// Tries what a value can be, likeliest first, until a checksum of the image equals it. There is a pass over the image for
 /// each step of [`Search::passes`].
 ///
-/// `bytes` is the file that stores the image, as [`FileBytes`] opens it. Values of parts are those of its bytes, or of raw
+/// `bytes` is the file that stores the image, as [`FileBytes`] opens it. Values of parts are of its bytes, or of raw
 /// content.
 ///
 /// # Errors

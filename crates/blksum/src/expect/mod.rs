@@ -2,7 +2,7 @@
 //!
 //! A value without a tag does not record how it was computed. [`Value`] reads the forms in which values are
 //! written, [`Search`] lists what a value of its length can be, likeliest first, and [`Shape`] tells whether a
-//! match may be that of other content. [`find`] tries the list on an image. A caller that reads in another way has
+//! match may be of other content. [`find`] tries the list on an image. A caller that reads in another way has
 //! [`Candidates`], which returns one pass after the other. docs/reference/check-file.md has the argument why a match proves as
 //! much as one of parameters that are known.
 

@@ -37,11 +37,11 @@ pub struct Shape {
 pub enum Doubt {
     /// The content may be a list of the digests of another image.
     Digests,
-    /// The content is itself an image, and the value may be that of the file, with another content.
+    /// The content is itself an image, and the value may be of the file, with another content.
     Image(Format),
-    /// The content is itself an archive, and the value may be that of an appliance.
+    /// The content is itself an archive, and the value may be of an appliance.
     Archive,
-    /// The content is itself a compressed file, and the value may be that of a compressed image.
+    /// The content is itself a compressed file, and the value may be of a compressed image.
     Compressed(Compression),
 }
 
@@ -90,7 +90,7 @@ impl Shape {
         Self { length, has_run, is_of_verity, last: None, is_archive, compression, format }
     }
 
-    /// Returns why a checksum with these parameters that equals a value may not be that of the content that the value
+    /// Returns why a checksum with these parameters that equals a value may not be of the content that the value
     /// was computed of. `None` if it is as good as any. `is_file` is whether the content is the bytes of a file.
     pub fn doubt(&self, parameters: &Parameters, is_file: bool) -> Option<Doubt> {
         let algorithm = parameters.algorithm();
@@ -123,7 +123,7 @@ impl Shape {
         is_list.then_some(Doubt::Digests)
     }
 
-    /// Returns whether the length is that of digests of this many bytes, alone or with the length of an image behind
+    /// Returns whether the length fits digests of this many bytes, alone or with the length of an image after
     /// them, as `flat` hashes it.
     fn is_list_of(&self, size: u64) -> bool {
         let is_list = self.length > 0 && self.length.is_multiple_of(size);
@@ -138,7 +138,7 @@ impl Shape {
     }
 }
 
-/// Returns whether content may be the topmost block of a tree, with the salt in front of it or behind it. The block
+/// Returns whether content may be the topmost block of a tree, with the salt in front of it or after it. The block
 /// begins with digests, and ends with zeros unless it is full.
 fn is_topmost_block(head: &[u8], length: u64) -> bool {
     TREE_BLOCK_BITS.into_iter().any(|bits| {
@@ -241,8 +241,8 @@ impl<R: Read> Read for Observed<R> {
     }
 }
 
-/// Looks for a run of zeros that no list of digests has, in content that comes in pieces. Low bytes alone would not do: whoever
-/// may write a few blocks of an image finds some with such digests.
+/// Looks for a run of zeros that no list of digests has, in content that comes in pieces. Low bytes alone would not do:
+/// a user who may write a few blocks of an image finds some with such digests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Zeros {
     /// Number of zeros at the end of what came so far.
@@ -314,7 +314,7 @@ mod tests {
         Shape::of(&image).unwrap()
     }
 
-    /// The files that somebody can make of an image, so that they have its checksum.
+    /// The files that can be made of an image, so that they have its checksum.
     #[test]
     fn lists_of_digests_are_found() {
         let digest = Algorithm::Sha256;
@@ -352,7 +352,7 @@ mod tests {
             (0..3 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8 | 1).collect();
         let is_doubted = |content: &[u8]| shape(content).doubt(&linear, true).is_some();
         assert!(is_doubted(&noise));
-        // Text is no sign behind the beginning, and fewer zeros are none.
+        // Text is no sign after the beginning, and fewer zeros are none.
         for (at, run) in
             [(2 << 20, &[0; RUN][..]), ((1 << 20) - 5, &[0; RUN]), ((3 << 20) - RUN, &[0; RUN])]
         {

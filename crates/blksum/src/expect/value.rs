@@ -161,7 +161,7 @@ mod tests {
         ] {
             assert_eq!(text.parse().as_ref(), Ok(value), "{text}");
         }
-        // 48 bytes of base64 are not taken for 32 of hexadecimal digits, and the reverse.
+        // 48 bytes of base64 are not read as 32 of hexadecimal digits, and the reverse.
         assert_eq!("A".repeat(63).parse::<Value>(), Err(UnknownValue::OddDigits(63)));
         assert_eq!("A".repeat(64).parse::<Value>().unwrap().digest.len(), 32);
         assert_eq!(format!("{}z", "A".repeat(63)).parse::<Value>().unwrap().digest.len(), 48);

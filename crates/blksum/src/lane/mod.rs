@@ -80,7 +80,7 @@ pub(crate) trait Checksum {
 pub(crate) enum Needed<'s> {
     /// One of blocks, which the receiver may share with others.
     Blocks(BlockHasher<'s>, DynSink<'s>),
-    /// One of its own.
+    /// Its own one.
     Own(Box<dyn Lane + 's>),
 }
 

@@ -11,10 +11,10 @@ pub enum OtherBase {
     /// The map does not say what image it is of.
     #[error("does not say of which image it is")]
     Unknown,
-    /// The map is that of a snapshot, of another partition, or of an image in another format.
+    /// The map is of a snapshot, of another partition, or of an image in another format.
     #[error("is the map of another snapshot, partition or format of the image")]
     Content,
-    /// The map is that of another file.
+    /// The map is of another file.
     #[error("is the map of another file")]
     File,
     /// The image has other backing files, or they changed.
@@ -117,7 +117,7 @@ fn check_marked(old: &BitmapInfo, image: &Image) -> Result<(), OtherBase> {
     let marked = image.dirty_extents(old.name.as_bytes()).unwrap_or_default();
     let size = image.virtual_size();
     for [start, length] in &old.marked {
-        // An image that was made smaller has no bits behind its end.
+        // An image that was made smaller has no bits past its end.
         let end = start.saturating_add(*length).min(size);
         let after = marked.partition_point(|it| it.start <= *start);
         let covered = after.checked_sub(1).map_or(*start, |index| marked[index].end.max(*start));
@@ -128,7 +128,7 @@ fn check_marked(old: &BitmapInfo, image: &Image) -> Result<(), OtherBase> {
     Ok(())
 }
 
-/// Returns how many images of a chain lie above the one that the map with this info was made of.
+/// Returns how many images of a chain are above the one that the map with this info was made of.
 ///
 /// # Errors
 ///
@@ -148,8 +148,8 @@ pub fn overlay_depth(info: Option<&Info>, image: &Image) -> Result<usize, OtherB
     (1..chain.len()).find(is_base).ok_or(OtherBase::NotBacking)
 }
 
-/// Checks that an older image, from which another one is told by what both share, has the state that the map with this info
-/// was made of.
+/// Checks that an older image, with which another one is compared by what both share, has the state that the map with
+/// this info was made of.
 ///
 /// # Errors
 ///

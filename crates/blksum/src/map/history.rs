@@ -32,7 +32,7 @@ pub struct Changed {
     pub blocks: u64,
     /// Number of bytes in these blocks.
     pub bytes: u64,
-    /// Number of extents in which they lie.
+    /// Number of extents that hold them.
     pub extents: u64,
 }
 

@@ -47,7 +47,7 @@ pub enum Made {
     Read,
     /// This number of maps was merged.
     Merge(u64),
-    /// Blocks that changed were read, and the others are those of another map.
+    /// Blocks that changed were read, and the others come from another map.
     Update(UpdateInfo),
     /// An index of another program in the format with this name was read instead of an image.
     Import(String),

@@ -14,8 +14,8 @@ use crate::{Error, Progress, Tuning, block_digests};
 ///
 /// # Errors
 ///
-/// Fails with [`Error::Map`] if the map cannot be read or is damaged, and if it lacks blocks before others, because it is that
-/// of a part of an image.
+/// Fails with [`Error::Map`] if the map cannot be read or is damaged, and if it lacks blocks before others,
+/// because it is of a part of an image.
 pub fn known_bytes(old: &Recovered) -> Result<u64, Error> {
     let mut page = 0;
     for map in old.maps()? {
@@ -26,8 +26,8 @@ pub fn known_bytes(old: &Recovered) -> Result<u64, Error> {
     Ok(bytes.min(old.commit().map_or(0, Commit::image_size)))
 }
 
-/// Compares a sample of the blocks that the map knows with those of `source`, in order. Returns the first block that differs, as
-/// a range of bytes, or what `source` lacks if it is shorter.
+/// Compares a sample of the blocks that the map knows with the blocks of `source`, in order. Returns the first block
+/// that differs, as a range of bytes, or what `source` lacks if it is shorter.
 ///
 /// # Errors
 ///
@@ -75,12 +75,12 @@ pub fn first_unlike(
     Ok(None)
 }
 
-/// Returns the page behind the last one that a map knows, which follow `page`.
+/// Returns the page after the last one that a map knows, which follow `page`.
 fn end_of(map: &Map, mut page: u64) -> Result<u64, Error> {
     for run in map.page_runs() {
         let run = run?;
         if run.first != page {
-            let reason = "is that of a part of an image";
+            let reason = "is of a part of an image";
             return Err(blkmap::Error::Unsupported(reason.into()).into());
         }
         page = run.end();
@@ -115,7 +115,7 @@ impl<I: Iterator<Item = Range<u64>>> Sink<BlockDigests> for Parts<'_, I> {
     }
 }
 
-/// A block that is not that of the map.
+/// A block that differs from the map.
 #[derive(Debug, thiserror::Error)]
 #[error("block {0} is another one")]
 struct Unlike(u64);

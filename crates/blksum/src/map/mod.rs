@@ -61,7 +61,7 @@ fn offset_of_page(header: &blkmap::Header, page: u64, size: u64) -> u64 {
     page.saturating_mul(bytes).min(size)
 }
 
-/// Tells errors of maps from those of other sinks.
+/// Tells errors of maps from errors of other sinks.
 fn of_map(error: Error) -> Error {
     match error {
         Error::Sink(error) => match error.downcast::<blkmap::Error>() {

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use blkimage::{Location, container_of};
 
-/// Creates a file that the users may read who may read all of `files`, at most: the files of an image and of those below it, or
-/// maps. A map says much about the content of a private image.
+/// Creates a file that the users may read who may read all of `files`, at most: the files of an image and of images
+/// below it, or maps. A map says much about the content of a private image.
 ///
 /// # Errors
 ///
@@ -19,7 +19,7 @@ pub fn new_file<'a>(path: &Path, files: impl IntoIterator<Item = &'a OsStr>) -> 
         return Err(io::Error::other(blksys::AMONG_DEVICES));
     }
     let sources: Vec<_> = files.into_iter().map(metadata_of).collect();
-    // Devices and exports do not say who may read them.
+    // Devices and exports do not say which users may read them.
     let modes = sources.iter().map(|it| it.as_ref().map_or(PRIVATE, Metadata::mode));
     let mode = modes.reduce(|one, other| one & other).unwrap_or(PRIVATE);
     let mut options = File::options();

@@ -4,14 +4,14 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OtherPart {
-    /// The map is that of this partition, and the image is whole.
+    /// The map is of this partition, and the image is whole.
     #[error("is the map of partition {0}")]
     Partition(u32),
     /// The map has the size of the whole image, and the image is this partition.
     #[error("has the size of the whole image, not of partition {0}")]
     WholeImage(u32),
-    /// The map is that of a whole image without this partition.
-    #[error("is that of a whole image without partition {0}")]
+    /// The map is of a whole image without this partition.
+    #[error("is of a whole image without partition {0}")]
     Missing(u32),
     /// The map has the partition at another place.
     #[error(
@@ -26,9 +26,9 @@ pub enum OtherPart {
         /// Offset and length in the image, in bytes.
         found: (u64, u64),
     },
-    /// The map is that of the whole image, and a block of it is in the partition only in part.
+    /// The map is of the whole image, and a block of it is in the partition only in part.
     #[error(
-        "is that of the whole image, and partition {number} begins at {offset}, within a block of {block_size} bytes"
+        "is of the whole image, and partition {number} begins at {offset}, within a block of {block_size} bytes"
     )]
     Unaligned {
         /// Number of the partition.
@@ -41,7 +41,7 @@ pub enum OtherPart {
     /// The map ends before the end of the partition.
     #[error("ends before partition {0}")]
     Ends(u32),
-    /// One map is that of a partition, and the other one that of a whole image.
+    /// One map is of a partition, and the other one of a whole image.
     #[error("is the map of {}, and the other one of {}", part_name(*.0), part_name(*.1))]
     Maps(Option<u32>, Option<u32>),
 }

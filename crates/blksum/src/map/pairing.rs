@@ -16,7 +16,7 @@ use crate::{Error, Progress, Tuning, block_digests};
 /// Passes everything that differs from the map to `found`, in order and in the longest possible extents, with blocks
 /// that only one side has. Returns why blocks could not be read, the first place for each of some reasons.
 ///
-/// The map is the left side. If it is that of the whole image, and the selected part is a partition, the blocks of the
+/// The map is the left side. If it is of the whole image, and the selected part is a partition, the blocks of the
 /// partition are compared.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub fn verify(
 ///
 /// # Errors
 ///
-/// Fails with [`Error::OtherPart`] if one is the map of a partition and the other one that of a whole image. Fails with
+/// Fails with [`Error::OtherPart`] if one is the map of a partition and the other one of a whole image. Fails with
 /// [`Error::Map`] if a map cannot be read, or the two have other digests, block sizes or salts.
 pub fn diff(
     left: &Map,
@@ -51,7 +51,7 @@ pub fn diff(
     collect(sides, found, |report| Ok(blkmap::diff(left, right, report)?))
 }
 
-/// Checks that not one map is that of a partition, and the other one that of a whole image.
+/// Checks that not one map is of a partition, and the other one of a whole image.
 ///
 /// # Errors
 ///
@@ -109,7 +109,7 @@ impl<'a> Pairing<'a> {
         self.info.as_ref()
     }
 
-    /// Returns whether the image is a partition, and the map is that of the whole image. Blocks are counted from the
+    /// Returns whether the image is a partition, and the map is of the whole image. Blocks are counted from the
     /// start of the partition.
     pub fn is_in_map(&self) -> bool {
         self.partition.is_some()
@@ -127,7 +127,7 @@ impl<'a> Pairing<'a> {
         let all = self.map.pages();
         if self.pages != (0..all) {
             let at = |page| offset_of_page(header, page, u64::MAX);
-            // The last part includes what the image has behind the end of the map.
+            // The last part includes what the image has past the end of the map.
             let end = if self.pages.end == all { u64::MAX } else { at(self.pages.end) };
             sides.part = Some((at(self.pages.start), end));
         }
@@ -144,7 +144,7 @@ impl<'a> Pairing<'a> {
         to - from
     }
 
-    /// Returns the bytes of a source of this size that are compared. Blocks behind the end of the map are not.
+    /// Returns the bytes of a source of this size that are compared. Blocks past the end of the map are not.
     fn range(&self, size: u64) -> (u64, u64) {
         let header = self.map.header();
         let end = self.map.commit().blocks().saturating_mul(header.block_size.into()).min(size);
@@ -155,8 +155,9 @@ impl<'a> Pairing<'a> {
     /// Compares the blocks that both sides have. Zeros that the image does not store cost nothing, so that
     /// [`Tuning::max_zeros`] is only a limit if it is set.
     ///
-    /// Blocks that cannot be read are [`Comparison::Unreadable`], and the comparison goes on behind them. Returns the first
-    /// place for each of some reasons. Reads that fail may take ten minutes, or as long as all others if that is more.
+    /// Blocks that cannot be read are [`Comparison::Unreadable`], and the comparison continues after them. Returns the
+    /// first place for each of some reasons. Reads that fail may take ten minutes, or as long as all others if that is
+    /// more.
     ///
     /// # Errors
     ///
@@ -229,7 +230,7 @@ struct PartitionBlocks {
 impl PartitionBlocks {
     /// Finds the blocks of a partition. Returns `None` if the map and the image are compared from the first block on.
     fn find(map: &Map, info: Option<&Info>, image: &Selected) -> Result<Option<Self>, OtherPart> {
-        // The map of a partition can be that of a device or a file with its content.
+        // The map of a partition can be of a device or a file with its content.
         if map.commit().image_size() == image.size() {
             return Ok(None);
         }
@@ -273,7 +274,7 @@ impl PartitionBlocks {
         Ok(blocks)
     }
 
-    /// Returns the index of the block behind the last one.
+    /// Returns the index of the block after the last one.
     fn end(self) -> u64 {
         self.first + self.length.div_ceil(self.block_size)
     }
@@ -291,7 +292,7 @@ impl PartitionBlocks {
             return;
         }
         let (from, to) = (from - self.first, to - self.first);
-        // The last block may reach past the partition, and what differs may lie behind it.
+        // The last block may reach past the partition, and what differs may be after it.
         let whole = self.length / self.block_size;
         let is_equal = matches!(kind, Comparison::Equal | Comparison::Zeros);
         let known = if is_equal { to } else { to.min(whole).max(from) };

@@ -59,7 +59,7 @@ pub(super) fn suspects(
 struct Found<'a> {
     source: &'a dyn Source,
     block_size: u64,
-    /// Number of the block behind the last one.
+    /// Number of the block after the last one.
     end: u64,
     ranges: Vec<Range<u64>>,
 }

@@ -78,9 +78,9 @@ pub struct Tracked<'a> {
 /// Writes the next state of `base`: hashes the blocks of `source` that the changes touch, and keeps the digests of all
 /// others.
 ///
-/// A larger image has changed behind its old end. Of the blocks without changes, a random sample is read and compared with
-/// the base, unless it is [`Sample::NONE`]. Preferred are up to 256 blocks that were zeros and are stored now, or were not
-/// zeros and are no longer stored.
+/// A larger image has changed past its old end. Of the blocks without changes, a random sample is read and compared
+/// with the base, unless it is [`Sample::NONE`]. Preferred are up to 256 blocks that were zeros and are stored now, or
+/// were not zeros and are no longer stored.
 ///
 /// # Errors
 ///

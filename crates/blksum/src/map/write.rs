@@ -65,8 +65,8 @@ pub fn write_with_checksums<O: Output + Send>(
     Ok(digests)
 }
 
-/// Gives a writer what it needs to know of an image before the digests of its blocks: that of the last block padded with
-/// zeros. For a pass of the caller.
+/// Gives a writer what it needs to know of an image before the digests of its blocks: the digest of the last block
+/// padded with zeros. For a pass of the caller.
 ///
 /// # Errors
 ///

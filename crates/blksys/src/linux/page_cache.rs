@@ -61,7 +61,7 @@ pub fn drop_cached(file: &File) {
 fn cachestat(file: &File, offset: u64, length: u64) -> Option<Cachestat> {
     let range = CachestatRange { offset, length };
     let mut answer = Cachestat::default();
-    // SAFETY: both structures match those of the kernel, and live until the call returns.
+    // SAFETY: both structures match the kernel's, and live until the call returns.
     let result = unsafe {
         libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut answer, 0)
     };

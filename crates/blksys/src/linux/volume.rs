@@ -1,4 +1,4 @@
-//! Where the bytes of a file lie on its volume, by FIEMAP. All calls only read.
+//! Where the bytes of a file are on its volume, by FIEMAP. All calls only read.
 
 #![allow(unsafe_code)]
 
@@ -38,7 +38,7 @@ pub fn volume_extents(file: &File, start: u64, length: u64, write_back: bool) ->
         },
         extents: [RawExtent::default(); CAPACITY],
     });
-    // SAFETY: the kernel reads the header, and writes to it and to at most `capacity` extents behind it.
+    // SAFETY: the kernel reads the header, and writes to it and to at most `capacity` extents after it.
     unsafe { ioctl(file, Updater::<FIEMAP, Query>::new(&mut query))? };
     let count = (query.header.mapped as usize).min(CAPACITY);
     let extents = query.extents[..count].iter().map(
@@ -55,15 +55,15 @@ pub fn volume_extents(file: &File, start: u64, length: u64, write_back: bool) ->
 /// Returns the id of the btrfs that holds a file.
 fn btrfs_id(file: &File) -> io::Result<[u8; 16]> {
     let mut info = BtrfsInfo { max_id: 0, devices: 0, id: [0; 16], others: [0; BTRFS_INFO_REST] };
-    // SAFETY: the structure has the size of that of the kernel.
+    // SAFETY: the structure has the size of the kernel's.
     unsafe { ioctl(file, Updater::<BTRFS_FS_INFO, BtrfsInfo>::new(&mut info))? };
     Ok(info.id)
 }
 
-/// Returns whether the bytes of a file lie on the realtime device of its XFS.
+/// Returns whether the bytes of a file are on the realtime device of its XFS.
 fn is_realtime(file: &File) -> io::Result<bool> {
     let mut attributes = Attributes::default();
-    // SAFETY: the structure has the size of that of the kernel.
+    // SAFETY: the structure has the size of the kernel's.
     unsafe { ioctl(file, Updater::<GET_ATTRIBUTES, Attributes>::new(&mut attributes))? };
     Ok(attributes.flags & FLAG_REALTIME != 0)
 }

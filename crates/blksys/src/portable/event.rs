@@ -1,4 +1,4 @@
-//! A descriptor that wakes up who polls for it.
+//! A descriptor that wakes up the thread that polls it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 /// Returns the time that a change gets at least from now on, in nanoseconds since 1970. Which clock a file system stamps with is
-/// unknown: it may be that of the last tick.
+/// unknown: it may be the clock of the last tick.
 pub fn stamp_clock() -> i128 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(TICK).as_nanos() as i128

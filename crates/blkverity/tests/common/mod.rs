@@ -7,8 +7,7 @@ use blkhash::{Algorithm, BlockDigests, BlockSize, Digest, Leaf, Salt, Sink, Tree
 use blkimage::{Extent, ExtentKind, Result, Source};
 use blkverity::{Problem, StoredTree, Superblock, Verifier};
 
-/// Parses any bytes. A superblock has to be the same after it was written, and its layout has to lie in a
-/// file.
+/// Parses any bytes. A superblock has to be the same after it was written, and its layout has to be in a file.
 pub fn check_superblock(bytes: &[u8; Superblock::SIZE], offset: u64) {
     let Ok(superblock) = Superblock::parse(bytes) else { return };
     assert_eq!(Superblock::parse(&superblock.to_bytes()), Ok(superblock));

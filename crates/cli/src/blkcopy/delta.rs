@@ -16,7 +16,7 @@ use crate::map::open;
 use crate::problem::Problem;
 use crate::stdio::{self, Patient, Stdout};
 
-/// Checks that the options go with those of deltas.
+/// Checks that the options are allowed with deltas.
 pub fn check(args: &Args, verification: Verification) -> Result<(), &'static str> {
     let is_delta = args.apply || args.delta_from.is_some();
     match () {

@@ -34,7 +34,7 @@ impl Held {
         Self(signals)
     }
 
-    /// Says whether the copy can go on, and what becomes of a new file, and then lets the signal end the process.
+    /// Says whether the copy can be resumed, and what becomes of a new file, and then lets the signal end the process.
     pub fn explain(self, interrupted: Interrupted) {
         let wait = move || {
             let Ok(signal) = self.0.wait() else { return };
@@ -73,7 +73,8 @@ impl Interrupted {
 
 const INTERRUPTED: &str = "interrupted: continue with --resume";
 const NO_CHECKPOINT: &str = "interrupted before the first checkpoint, so the new file is removed: --checkpoint=SECONDS makes one sooner";
-const NO_CHECKPOINT_OF_OLD: &str = "interrupted before the first checkpoint, so nothing can go on: --checkpoint=SECONDS makes one sooner";
-const REMOVED: &str = "interrupted: the new file is removed: with --map=FILE, --resume could go on";
-const EMPTIED: &str = "interrupted: it is empty again: with --map=FILE, --resume could go on";
+const NO_CHECKPOINT_OF_OLD: &str = "interrupted before the first checkpoint, so it cannot be resumed: --checkpoint=SECONDS makes one sooner";
+const REMOVED: &str =
+    "interrupted: the new file is removed: with --map=FILE, --resume could continue";
+const EMPTIED: &str = "interrupted: it is empty again: with --map=FILE, --resume could continue";
 const PART: &str = "interrupted: it may hold a part of the copy";

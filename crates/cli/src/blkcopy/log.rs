@@ -25,7 +25,7 @@ pub enum Begun {
     ReadBack,
 }
 
-/// Begins the log of a copy, or goes on with it. A new destination is kept from the first checkpoint on.
+/// Begins the log of a copy, or continues it. A new destination is kept from the first checkpoint on.
 #[expect(clippy::too_many_arguments, reason = "are the parts of a copy")]
 pub fn begin(
     args: &Args,
@@ -81,7 +81,7 @@ fn check(args: &Args, old: &Recovered, header: &Header, size: u64) -> Result<(),
     match (is_finished, args.resume) {
         (true, false) => return Err("exists: remove it, or write the map elsewhere".into()),
         (false, false) => {
-            return Err(Problem::new("is not finished").with_hint("--resume goes on with the copy"));
+            return Err(Problem::new("is not finished").with_hint("--resume continues the copy"));
         }
         (_, true) => {}
     }

@@ -2,7 +2,8 @@
 //!
 //! [`args`] is the command line, and [`checksum`] what it says about that, or [`sought`] finds out. [`source`] opens the source, and [`place`] the destination, unless that would lose something, as
 //! the library decides.
-//! [`run`] copies, [`delta`] sends and applies deltas, [`log`] is the map that it writes and [`interrupt`] says that it can go on, [`passes`] tell how far it is, and [`output`] prints the result.
+//! [`run`] copies, [`delta`] sends and applies deltas, [`log`] is the map that it writes and [`interrupt`] says that it
+//! can be resumed, [`passes`] tell how far it is, and [`output`] prints the result.
 
 mod args;
 mod checksum;

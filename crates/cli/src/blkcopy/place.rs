@@ -140,7 +140,7 @@ fn remote(name: &OsStr) -> Option<String> {
     let name = name.to_str()?;
     let (host, path) = match name.strip_prefix("ssh://") {
         Some(rest) => rest.split_once('/')?,
-        // An address such as https://host/path is that of no host to log in to.
+        // An address such as https://host/path names no host to log in to.
         None => name
             .split_once(':')
             .filter(|(host, path)| !host.contains('/') && !path.starts_with("//"))?,
@@ -221,7 +221,7 @@ pub fn problem(args: &Args, refused: &Refused) -> Problem {
         },
         Refused::NoDevice => problem.with_hint("a new file in /dev would be in memory"),
         Refused::Exists if args.map.is_some() => {
-            problem.with_hint("--resume goes on with an interrupted copy, --force overwrites it")
+            problem.with_hint("--resume continues an interrupted copy, --force overwrites it")
         }
         Refused::Exists => {
             problem.with_hint("--update writes only what differs, --force overwrites it")

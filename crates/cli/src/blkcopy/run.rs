@@ -207,7 +207,7 @@ impl<'a> Job<'a> {
         let Done { copied: done, parameters, sent, found } = done?;
         if let Some(size) = done.destination_size.filter(|size| *size > done.size && !args.quiet) {
             let note =
-                format!("note: has {size} bytes: the checksum is that of the first {}", done.size);
+                format!("note: has {size} bytes: the checksum covers the first {}", done.size);
             messages::remark_of(args.destination.as_encoded_bytes(), &note);
         }
         let found = match found {
@@ -485,7 +485,7 @@ impl<'a> Job<'a> {
             _ => self.verified(written, parameters, Some(source), reading),
         };
         let done = done.inspect_err(|_| {
-            // The map is that of what the destination should hold, so it is not finished.
+            // The map has what the destination should hold, so it is not finished.
             if let Some(end) = end {
                 let _ = output.cut(end);
             }
@@ -594,11 +594,11 @@ impl<'a> Job<'a> {
     }
 
     fn unexpected(&self, digest: &Digest) -> Problem {
-        let found = format!("has the checksum {digest}, and not that of --expect");
+        let found = format!("has the checksum {digest}, and not the one of --expect");
         let problem = Problem::new(found).with_outcome(Outcome::Errors);
         match self.sought() {
             None => problem,
-            Some(_) => problem.with_hint("sha256sum has that of --construction linear"),
+            Some(_) => problem.with_hint("sha256sum has the one of --construction linear"),
         }
     }
 }

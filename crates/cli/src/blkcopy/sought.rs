@@ -37,7 +37,7 @@ pub enum Copied<'a> {
 /// The checksum that was expected.
 pub struct Match {
     pub checksum: (Parameters, Digest),
-    /// Whether the value is that of the bytes of the file, and the checksum is that of the content.
+    /// Whether the value belongs to the bytes of the file, and the checksum to the content.
     pub is_of_bytes: bool,
 }
 
@@ -57,8 +57,8 @@ impl Sought {
         self.search.digests(&self.value).first().copied()
     }
 
-    /// Returns `own` and the checksums that are computed beside it: those over blocks. Not all can be judged where only a part of
-    /// the content is at hand.
+    /// Returns `own` and the checksums that are computed with it, over blocks. Not all can be judged where only a part
+    /// of the content is available.
     pub fn likely(&self, own: Parameters, is_part: bool) -> Vec<Parameters> {
         let is_wanted = |it: &Parameters| {
             it.construction().has_blocks()
@@ -150,7 +150,7 @@ impl Sought {
         let found = candidates.found();
         let untried = found.untried.first().map(verdict::why);
         let untried = untried.map(|why| format!("; not everything was: {why}"));
-        let reason = format!("has the checksum {}, and not that of --expect", own.1);
+        let reason = format!("has the checksum {}, and not the one of --expect", own.1);
         let tried = format!("tried as {}{}", found.describe_tried(), untried.unwrap_or_default());
         Err(Problem::new(reason).with_outcome(Outcome::Errors).with_hint(tried))
     }

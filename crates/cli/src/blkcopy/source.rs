@@ -61,7 +61,7 @@ impl Bytes {
         identity.is_in(&image).then_some(Self { image, identity, size })
     }
 
-    /// Returns these bytes, if they are those of the source and others than its content.
+    /// Returns these bytes, if they are the source's and differ from its content.
     pub fn of(self, args: &Args, opened: &Opened) -> Option<Self> {
         let is_same = match opened {
             Opened::Image(image, _) => {

@@ -139,7 +139,7 @@ fn text(
         let length = implanted.length;
         line(
             "",
-            format!("of the first {length} bytes, as isomd5sum has it: blksum -c compares it"),
+            format!("of the first {length} bytes, as isomd5sum computes it: blksum -c compares it"),
         );
     }
     if let Some(snapshots) = snapshots {

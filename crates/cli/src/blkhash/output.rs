@@ -1,4 +1,4 @@
-//! Files that are written beside the standard output.
+//! Files that are written in addition to the standard output.
 //!
 //! They are opened before the process is restricted, and emptied only when they are written: none of them
 //! may be a file of an image, or written twice.
@@ -44,7 +44,7 @@ impl Output {
     }
 
     /// Refuses the file if it is a file of the image, or the file with the identity `other`. A new file may then be read by those
-    /// who may read all files of the image.
+    /// that may read all files of the image.
     pub fn check_apart(&self, image: &Image, other: Option<Identity>) -> Result<(), String> {
         let Some(identity) = self.identity else { return Ok(()) };
         if identity.is_in(image) {

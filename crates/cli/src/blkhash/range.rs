@@ -8,12 +8,12 @@ use crate::values::parse_size;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub from: u64,
-    /// Offset behind the range, `None` for the end of the image.
+    /// Offset after the range, `None` for the end of the image.
     pub to: Option<u64>,
 }
 
 impl Range {
-    /// Returns the first page of the range, and the page behind it. `page` is the number of bytes of a page.
+    /// Returns the first page of the range, and the page after it. `page` is the number of bytes of a page.
     pub fn pages(self, page: u64, pages: u64) -> (u64, u64) {
         let first = (self.from / page).min(pages);
         let end = self.to.map_or(pages, |to| to.div_ceil(page).min(pages));
@@ -21,7 +21,7 @@ impl Range {
     }
 }
 
-/// Parses an offset: a size, hexadecimal digits behind `0x`, or a number of sectors of 512 bytes with the suffix `s`.
+/// Parses an offset: a size, hexadecimal digits after `0x`, or a number of sectors of 512 bytes with the suffix `s`.
 pub fn parse_offset(text: &str) -> Result<u64, &'static str> {
     let lower = text.to_ascii_lowercase();
     let is_digit = |byte: u8| byte.is_ascii_hexdigit();

@@ -69,7 +69,7 @@ impl Data {
         checksum.map_err(|error| self.failed(&error))
     }
 
-    /// Compares the data with that of another image, as far as both reach.
+    /// Compares the data with the data of another image, as far as both reach.
     pub fn compare(
         &self,
         other: &Self,

@@ -1,4 +1,4 @@
-//! Where an image that does not match its checksum differs from the map beside it.
+//! Where an image that does not match its checksum differs from the map next to it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +21,7 @@ use crate::problem::Problem;
 use crate::progress::{Amount, Reporter};
 use crate::quote;
 
-/// Returns the name of the map beside an image.
+/// Returns the name of the map next to an image.
 pub fn map_of(name: &OsStr) -> Option<OsString> {
     let is_file = name != "-" && !input::is_uri(name);
     is_file.then(|| {
@@ -46,7 +46,7 @@ pub struct Failed<'a> {
 }
 
 impl Failed<'_> {
-    /// Reads the image again and says where it differs from the map beside it. Returns `None` if there is no map
+    /// Reads the image again and says where it differs from the map next to it. Returns `None` if there is no map
     /// of this content.
     pub fn differences(&self, reporter: &Reporter) -> Option<String> {
         let map_name = map_of(self.name)?;
@@ -149,7 +149,7 @@ struct Found {
     size: u64,
     different: u64,
     first: Option<u64>,
-    /// Number behind the last one that differs.
+    /// Number after the last one that differs.
     end: u64,
     unknown: u64,
     unreadable: u64,
@@ -222,7 +222,7 @@ fn argument(name: &OsStr) -> Vec<u8> {
 const UNTRUSTED: &str =
     "is not used: users who may not write the image may write it, or it is another user's";
 
-/// Maximum number of zero blocks of a map beside an image whose checksum is computed. A map may claim more, for which
+/// Maximum number of zero blocks of a map next to an image whose checksum is computed. A map may claim more, for which
 /// that would take long.
 /// Limit in blocks.
 const MAX_ZERO_BLOCKS: u64 = 1 << 26;

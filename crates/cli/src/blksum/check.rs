@@ -155,7 +155,7 @@ struct Counts {
     entries: u64,
     matched: u64,
     mismatched: u64,
-    /// Number of lines whose checksum is equal, and may be that of other content.
+    /// Number of lines whose checksum is equal, and may belong to other content.
     undecided: u64,
     unreadable: u64,
     /// Whether a file that is missing is in the folder of the check file.
@@ -210,7 +210,7 @@ impl Images<'_> {
         Ok(())
     }
 
-    /// Whether a URL is that of a file beside a check file on a server, which may name it.
+    /// Whether a URL names a file next to a check file on a server, which may name it.
     fn is_beside_list(&self, name: &OsStr) -> bool {
         let mut lists = self.settings.names.iter().filter_map(|list| Location::new(list).url());
         lists.any(|list| is_beside_url(list, name))
@@ -287,7 +287,7 @@ impl Images<'_> {
         entry.tag.is_none() && (is_named || entry.digest.len() != given.digest_size())
     }
 
-    /// Returns the content that is hashed for a line: that of the line, or of the options.
+    /// Returns the content that is hashed for a line: the line's, or the options'.
     fn content(&self, entry: &Entry) -> Content {
         recorded::content(self.settings, entry.tag.as_ref())
     }
@@ -631,7 +631,7 @@ impl Checker<'_> {
         messages::remark_of(shown.as_bytes(), &note);
     }
 
-    /// Says where an image that does not match differs from the map beside it. `parameters` are those of the
+    /// Says where an image that does not match differs from the map next to it. `parameters` are the ones of the
     /// checksum, if they are known.
     fn say_where(&self, entry: &Entry, parameters: Option<&Parameters>) {
         let Images { settings, reporter, .. } = self.images;
@@ -663,7 +663,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Says how large a target is whose size may not be that of the image that was written to it. A
+    /// Says how large a target is whose size may differ from the image that was written to it. A
     /// checksum does not tell the length of its content.
     fn note_size(&mut self, entry: &Entry, report: &Report) {
         let name = OsStr::from_bytes(&entry.name);
@@ -757,8 +757,8 @@ impl Checker<'_> {
         );
         warn(
             counts.undecided,
-            "computed checksum is equal, but it may be that of other content",
-            "computed checksums are equal, but they may be those of other content",
+            "computed checksum is equal, but it may belong to other content",
+            "computed checksums are equal, but they may belong to other content",
         );
         if counts.is_beside {
             self.say(&hints::beside(Path::new(self.name())));

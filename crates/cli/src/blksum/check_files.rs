@@ -2,8 +2,8 @@
 //!
 //! A terminal is not waited for, a pipe only briefly, and of a very long file only the beginning is
 //! held. This does not change the output, only how narrow the sandbox can be. Containers are only read
-//! behind it: their manifests name nothing but members. So are check files on servers, which name nothing but files beside them
-//! there, and other URLs.
+//! in it: their manifests name nothing but members. So are check files on servers, which name nothing but files
+//! next to them there, and other URLs.
 
 use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -253,7 +253,7 @@ fn open(name: &OsStr) -> io::Result<CheckFile> {
     Ok(CheckFile { rest, ..CheckFile::of_lines(Vec::new(), []) })
 }
 
-/// Returns whether the name of the file of a URL is that of a tar archive.
+/// Returns whether the name of the file of a URL is a tar archive's.
 fn is_named_archive(url: &OsStr) -> bool {
     let name = Location::new(url).file_name();
     name.is_some_and(|name| name.as_bytes().to_ascii_lowercase().ends_with(b".tar"))
@@ -291,7 +291,7 @@ fn other(error: &blkimage::Error) -> io::Error {
 /// Returns the manifest of a container as a check file, in which every line names a member of the
 /// container.
 fn manifest(path: &Path, options: &OpenOptions) -> io::Result<CheckFile> {
-    // Lines in a file of this name would be of files beside it, not of members.
+    // Lines in a file of this name would be of files next to it, not of members.
     let Some(container) = options.open_container(path).map_err(|error| other(&error))? else {
         let kind = FileKind::of_name(path).map_or("a container".to_owned(), ToString::to_string);
         return Err(io::Error::other(format!("is named as {kind}, and is none")));
@@ -382,7 +382,7 @@ fn read(file: &mut File, buf: &mut [u8]) -> io::Result<usize> {
 /// Limit in bytes.
 const MAX_HELD: usize = 16 << 20;
 
-/// Maximum number of lines in a manifest, which is twice that of members. The headers of the archive are read for
+/// Maximum number of lines in a manifest, which is twice the number of members. The headers of the archive are read for
 /// each.
 /// Limit in lines.
 const MAX_LINES: usize = 2000;

@@ -156,7 +156,7 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Computes the checksums, and beside them the digests of the bytes of the file.
+    /// Computes the checksums, and in the same pass the digests of the bytes of the file.
     fn with_bytes(&self, origin: Origin, bytes: &[(Parameters, Style)]) -> Result<Report, Problem> {
         if bytes.is_empty() {
             return self.checksums(origin);
@@ -370,7 +370,7 @@ impl Job<'_> {
         (&mut content).take(HEAD_SIZE).read_to_end(&mut head).map_err(failed)?;
         open::check_stream(&head, self.name, what, open)?;
         if (head.len() as u64) < HEAD_SIZE {
-            // A terminal goes on behind its end.
+            // A terminal continues past its end.
             content = Box::new(io::empty());
         }
         self.stream(&head, content)
@@ -470,7 +470,7 @@ fn stored(image: &Image) -> Option<u64> {
     files.try_fold(0_u64, |sum, file| Some(sum.saturating_add(file.stored()?)))
 }
 
-/// The size of an image that was hashed beside others; 0 where it could not be.
+/// The size of an image that was hashed together with others; 0 where it could not be.
 pub fn size(early: &Result<Report, Problem>) -> u64 {
     early.as_ref().map_or(0, |report| report.virtual_size)
 }

@@ -34,7 +34,7 @@ pub fn attached_threads(arg: &OsStr) -> Option<&OsStr> {
 }
 
 /// Returns the hint for a missing file whose name is a value of `--cache` or `--progress`, if the option
-/// was given: both take a value only behind an equals sign.
+/// was given: both take a value only after an equals sign.
 pub fn detached_value(name: &OsStr, settings: &Settings) -> Option<String> {
     let is_one_of = |names: Vec<&str>| names.into_iter().any(|value| name == value);
     let option = if settings.open.cache == Cache::Yes && is_one_of(Cache::names()) {
@@ -74,7 +74,7 @@ pub fn of_windows(name: &[u8]) -> Option<String> {
 }
 
 /// Returns the hint for untagged lines of which none matched: how they were interpreted, and which
-/// options to try. `None` if they were taken for digests of the files' own bytes.
+/// options to try. `None` if they were read as digests of the files' own bytes.
 pub fn none_matched(parameters: &Parameters, is_bytes: bool) -> Option<String> {
     if is_bytes {
         return None;
@@ -94,16 +94,16 @@ pub fn none_matched(parameters: &Parameters, is_bytes: bool) -> Option<String> {
         others.push("--construction flat for lines of the C blksum 0.10 and later".to_owned());
     }
     if construction == Construction::default() {
-        others.push("--construction streams:32 or streams:64 for those of 0.8 and 0.9".to_owned());
+        others.push("--construction streams:32 or streams:64 for releases 0.8 and 0.9".to_owned());
     } else {
         others.push("--construction streams:4 for lines of the C blksum 0.3 to 0.7".to_owned());
     }
     let taken_for = describe(parameters);
-    Some(format!("lines without a tag were taken for {taken_for}: try {}", values::one_of(&others)))
+    Some(format!("lines without a tag were read as {taken_for}: try {}", values::one_of(&others)))
 }
 
-/// Names the digests of untagged lines that have another number of digits than those of `algorithm`.
-/// Returns `None` if there are none.
+/// Names the digests of untagged lines that have another number of digits than digests of `algorithm`. Returns `None`
+/// if there are none.
 pub fn digits(digits: usize, algorithm: Algorithm) -> Option<String> {
     let has = 2 * algorithm.digest_size();
     let digests = digests_of(digits, None);
@@ -129,11 +129,11 @@ pub fn mistake((number, mistake): &(u64, Mistake)) -> Option<String> {
             format!("line {number} has a tag of blksum, and may be damaged or of a later version")
         }
         Mistake::NameFirst => format!(
-            "line {number} has its checksum behind the name, which is read only behind a line that begins \
+            "line {number} has its checksum after the name, which is read only after a line that begins \
              with ;, as in lists of CRC-32 (.sfv): write CHECKSUM  IMAGE, or {EXPECT}"
         ),
         Mistake::Foreign("hashdeep") => format!(
-            "line {number} is of hashdeep: hashdeep -a -k FILE compares its lists, and those of sha256deep -l \
+            "line {number} is of hashdeep: hashdeep -a -k FILE compares its lists, and lists of sha256deep -l \
              are read"
         ),
         Mistake::Foreign(program) => {
@@ -159,7 +159,7 @@ pub fn unmarked(encoding: &str) -> String {
     )
 }
 
-/// Returns the hint for a check file in another folder, whose images are beside it.
+/// Returns the hint for a check file in another folder, whose images are next to it.
 pub fn beside(path: &Path) -> String {
     let shown = |part: Option<&OsStr>| quote::name(part.unwrap_or_default().as_bytes());
     let (folder, name) = (shown(path.parent().map(Path::as_os_str)), shown(path.file_name()));
@@ -245,11 +245,11 @@ mod tests {
         };
         assert_eq!(
             none_matched(&parameters("streams:4"), false).unwrap(),
-            "lines without a tag were taken for sha256, streams:4 and blocks of 64 KiB: try -B for \
+            "lines without a tag were read as sha256, streams:4 and blocks of 64 KiB: try -B for \
              lines of sha256sum, -d blake3, blake2b256, sha512-256, sha3-256 or blake2s256, \
              --construction linear for lines of sha256sum of the content as raw, --construction flat \
              for lines of the C blksum 0.10 and later or --construction streams:32 or streams:64 for \
-             those of 0.8 and 0.9"
+             releases 0.8 and 0.9"
         );
         assert!(!none_matched(&parameters("flat"), false).unwrap().contains("flat for"));
         assert!(none_matched(&parameters("linear"), false).is_some());

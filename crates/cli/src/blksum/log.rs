@@ -120,7 +120,7 @@ fn parse(log: &mut impl BufRead) -> io::Result<Vec<(Value, Lines)>> {
         }
         if count > MAX_VALUES {
             let reason = format!(
-                "more than {MAX_VALUES} lines end with a checksum: keep those of the images"
+                "more than {MAX_VALUES} lines end with a checksum: keep the lines of the images"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
@@ -128,12 +128,12 @@ fn parse(log: &mut impl BufRead) -> io::Result<Vec<(Value, Lines)>> {
     Ok(found)
 }
 
-/// Returns the checksum that is the last word of a line, behind a time stamp or the name of a program. Colours do
+/// Returns the checksum that is the last word of a line, after a time stamp or the name of a program. Colours do
 /// not count.
 fn last_value(line: &[u8]) -> Option<Value> {
     let is_end = |byte: u8| byte.is_ascii_alphabetic();
     let mut text = line.trim_ascii();
-    // A sequence that resets a colour stands behind the digits, and one that sets it in front of them.
+    // A sequence that resets a colour stands after the digits, and one that sets it in front of them.
     while let Some(at) = text.iter().rposition(|byte| *byte == ESCAPE) {
         let sequence = &text[at..];
         let length = sequence.iter().position(|byte| is_end(*byte))? + 1;

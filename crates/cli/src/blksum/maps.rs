@@ -45,7 +45,7 @@ impl Maps {
         // The maps may be in a folder of images.
         let images = settings.names.iter().flat_map(|name| expand(name)).map(|(name, _)| name);
         let is_folder_of_images = hash.recursive.is_some();
-        // No empty map is left behind for an image that does not exist.
+        // No empty map remains for an image that does not exist.
         let is_map = |name: &OsStr| is_folder_of_images && name.as_bytes().ends_with(b".blkmap");
         let mut names: Vec<_> = images.filter(|name| !is_missing(name) && !is_map(name)).collect();
         let mut known = HashSet::new();
@@ -133,7 +133,7 @@ impl Maps {
     }
 }
 
-/// Returns the parameters of the map that is made with a checksum. Its blocks are those of the checksum where it
+/// Returns the parameters of the map that is made with a checksum. Its blocks are the checksum's where it
 /// has some.
 fn header(parameters: &Parameters) -> Result<Header, String> {
     let construction = parameters.construction();

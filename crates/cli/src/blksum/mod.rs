@@ -10,9 +10,9 @@
 //!
 //! [`recorded`] is what a tag records about how an image was read.
 //!
-//! [`maps`] writes maps beside checksums, and [`beside`] compares with them where a check
-//! fails. [`report`] is the result for an image, [`about`](crate::image::about) its description, [`output`] standard output, and
-//! [`hints`] suggests what to type instead.
+//! [`maps`] writes maps along with checksums, and [`beside`] compares with them where a check fails. [`report`] is the
+//! result for an image, [`about`](crate::image::about) its description, [`output`] standard output, and [`hints`]
+//! suggests what to type instead.
 
 mod args;
 mod beside;

@@ -56,6 +56,5 @@ fn read_list(path: &Path, room: usize) -> Result<Vec<OsString>, String> {
 /// Limit in bytes.
 const MAX_LIST: u64 = 64 << 20;
 
-/// Maximum number of names in all lists, which take up to 100 bytes of memory each beside their own.
-/// Limit in names.
+/// Maximum number of names in all lists, which take up to 100 bytes of memory each besides their own. Limit in names.
 const MAX_NAMES: usize = 4_000_000;

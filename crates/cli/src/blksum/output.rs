@@ -36,7 +36,7 @@ pub enum Status {
     Ok,
     /// The checksum does not match.
     Failed,
-    /// The checksum is equal, and may be that of other content.
+    /// The checksum is equal, and may belong to other content.
     Undecided,
     /// The image could not be read.
     Error,
@@ -79,7 +79,7 @@ impl Output {
         self.write(&line)
     }
 
-    /// Writes the line of an image in check mode. Behind the status is a note, if it is not empty.
+    /// Writes the line of an image in check mode. A note follows the status, if it is not empty.
     pub fn status(&mut self, name: &OsStr, status: Status, note: &str) -> io::Result<()> {
         let text = match status {
             Status::Ok => ": OK",

@@ -84,7 +84,7 @@ pub fn of_bytes(settings: &Settings) -> Meaning<'_> {
     Meaning { open: Cow::Owned(open), part: None, ..settings.meaning() }
 }
 
-/// Returns the content that is hashed for a line: that of its tag, or of the options.
+/// Returns the content that is hashed for a line: the tag's, or the options'.
 pub fn content(settings: &Settings, tag: Option<&Tag>) -> Content {
     match tag {
         Some(Tag::File(_)) => Content::default(),
@@ -104,7 +104,7 @@ pub fn excludes_part(settings: &Settings, tag: Option<&Tag>) -> bool {
 }
 
 /// Returns the line with a tag for a checksum that was found, without its end. `None` if a tag cannot hold its
-/// content. `tag` is that of the line which was checked.
+/// content. `tag` belongs to the line that was checked.
 pub fn line(
     name: &OsStr,
     settings: &Settings,
@@ -127,7 +127,7 @@ pub fn line(
     String::from_utf8(line).ok().map(|line| line.trim_end_matches('\n').to_owned())
 }
 
-/// The reason why the checksum of a whole file is not compared with that of a part.
+/// The reason why the checksum of a whole file is not compared with the checksum of a part.
 pub const WHOLE_FILE: &str = "its checksum is of the bytes of the whole file: leave out --partition, --offset, \
                               --length and --snapshot";
 

@@ -162,5 +162,5 @@ impl Searcher<'_> {
     }
 }
 
-const NOTHING_TO_TRY: &str = "has not this number of parts, if their size is a power of two up to 64 MiB, or that of \
+const NOTHING_TO_TRY: &str = "has not this number of parts, if their size is a power of two up to 64 MiB, or as in \
                               --block-size: other parts cannot be checked";

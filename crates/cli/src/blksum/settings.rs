@@ -88,7 +88,7 @@ pub enum Action {
 pub struct Hash {
     /// Style of a line, for each of the parameters.
     pub styles: Vec<Style>,
-    /// Parameters and styles of the digests of the bytes of each file, beside its checksums.
+    /// Parameters and styles of the digests of the bytes of each file, besides its checksums.
     pub bytes: Vec<(Parameters, Style)>,
     /// Filter for the files in folders. `None` does not descend into folders.
     pub recursive: Option<Filter>,
@@ -285,7 +285,7 @@ impl Args {
         }
         if self.bytes || self.digest.is_empty() {
             return Err(format!(
-                "{first}:bytes is for a digest beside the checksum of the content: --bytes --digest {first} is the one, \
+                "{first}:bytes adds a digest to the checksum of the content: --bytes --digest {first} is the one, \
                  --digest sha256 the other"
             ));
         }

@@ -2,7 +2,7 @@
 //!
 //! Those are small raw files: one thread is all that they have work for, they name no other file, and
 //! no more than one descriptor is open for each. Everything else, and whatever goes wrong, is done in
-//! its turn by [`Job::checksums`](super::hash::Job::checksums), as if nobody had tried before: every message
+//! its turn by [`Job::checksums`](super::hash::Job::checksums), as if it had not been tried before: every message
 //! but that there is no such file comes from there.
 
 use std::ffi::OsStr;

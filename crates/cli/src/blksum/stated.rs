@@ -60,7 +60,7 @@ fn line(path: &Path, stated: &StatedDigest) -> Option<Vec<u8>> {
 /// Converts an error of an image that stands for a check file. `is_own`: the error is about that file.
 pub fn io_error(error: &blkimage::Error, is_own: bool) -> io::Error {
     match error.io_error().map(io::Error::raw_os_error) {
-        // That of another file, which an image names, is the source of a longer reason.
+        // The size of another file, which an image names, is the source of a longer reason.
         Some(Some(code)) if error.kind() != ErrorKind::Reference => {
             io::Error::from_raw_os_error(code)
         }

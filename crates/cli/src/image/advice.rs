@@ -81,7 +81,7 @@ pub fn of_error(error: &blkimage::Error) -> Option<Cow<'static, str>> {
     }
 }
 
-/// Returns what to do about an error of a pass over an image, beside its own description.
+/// Returns what to do about an error of a pass over an image, besides its own description.
 pub fn of_pass(error: &blksum::Error) -> Option<Cow<'static, str>> {
     match error {
         blksum::Error::Image(error) => of_error(error),

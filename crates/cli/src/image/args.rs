@@ -1,6 +1,6 @@
 //! The options of all commands that open images, made from the table of `blkimage`.
 //!
-//! The headings are those of the help of blksum. The help of blkhash has none.
+//! The headings are as in the help of blksum. The help of blkhash has none.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -32,7 +32,7 @@ impl Contents {
         self.has_disk() && self.found().has_files()
     }
 
-    /// Returns what lies in a range.
+    /// Returns what is in a range.
     pub fn find(&self, offset: u64, length: u64) -> Content {
         if self.has_disk() { self.found().find(offset, length) } else { Content::unknown() }
     }

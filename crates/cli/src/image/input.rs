@@ -145,8 +145,8 @@ pub fn file_size(name: &OsStr) -> Option<(u64, u64)> {
     Some((metadata.len(), metadata.blocks().saturating_mul(SECTOR)))
 }
 
-/// Returns whether `name` is that of a block device or an export: something that an image is copied to, and
-/// that may be larger.
+/// Returns whether `name` names a block device or an export: something that an image is copied to, and that may be
+/// larger.
 pub fn is_target(name: &OsStr) -> bool {
     is_export(name) || std::fs::metadata(name).is_ok_and(|it| it.file_type().is_block_device())
 }

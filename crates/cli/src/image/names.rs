@@ -17,7 +17,7 @@ pub fn missing(name: &OsStr) -> Option<String> {
         return Some(format!("as a URI it is {}", nbd_uri(rest)));
     }
     let place = rest.strip_prefix("//").filter(|_| is_scheme(scheme))?;
-    let other = || format!("URIs that are read are those of {READ}");
+    let other = || format!("only URIs of {READ} can be read");
     let pipe = match messages::program() {
         "blkcopy" => "| blkcopy - DESTINATION copies it, if it is raw",
         "blksum" => "| blksum hashes it, if it is raw",
@@ -49,7 +49,7 @@ pub fn missing_destination(name: &OsStr) -> Option<String> {
         "http" | "https" => {
             "curl --upload-file FILE URL uploads a copy, where the server allows it".into()
         }
-        _ => format!("URIs that are written to are those of NBD servers, such as {URI}"),
+        _ => format!("only URIs of NBD servers can be written to, such as {URI}"),
     })
 }
 

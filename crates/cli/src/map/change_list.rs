@@ -50,7 +50,7 @@ impl<'a> ChangeList<'a> {
             let reason = format!("covers {covered} bytes of a disk, and the image has {size}");
             return Err(Problem::new(reason).about(name).with_outcome(Outcome::Useless));
         }
-        // A tracker may round its last extent up, but not begin one behind the end.
+        // A tracker may round its last extent up, but not begin one past the end.
         match list.changes.extents().last() {
             Some(last) if last.start >= size => {
                 let reason =

@@ -63,9 +63,9 @@ pub fn note_left_out(name: &OsStr, left_out: u64) {
     }
 }
 
-/// Returns whether a name is that of a map, `NAME.blkmap` or `NAME.blkmap@N`, or has the suffix of an index of another
-/// program. The content does not decide, because a guest writes that of its disk. The error is what to do where the content
-/// is that of a map. With `has_format` it is that of an image in any case.
+/// Returns whether a name belongs to a map, `NAME.blkmap` or `NAME.blkmap@N`, or has the suffix of an index of another
+/// program. The content does not decide, because a guest writes the content of its disk. The error is what to do where
+/// the content is a map's. With `has_format` it is an image's in any case.
 pub fn is_map(name: &OsStr, has_format: bool) -> Result<bool, String> {
     let ends = |name: &OsStr| {
         Path::new(name).extension().is_some_and(|it| it == "blkmap") || Format::has_suffix(name)
@@ -114,7 +114,7 @@ pub fn key(name: Option<&Path>) -> Result<Option<Key>, String> {
     Key::new(bytes).map(Some).ok_or_else(|| fail("a key has 16 to 4096 bytes"))
 }
 
-/// A map beside an image, whose folder may be another user's.
+/// A map next to an image, whose folder may be another user's.
 pub enum Beside {
     None,
     /// Users who may not write the image may write the map. A comparison with digests of their choice would tell them
@@ -123,8 +123,8 @@ pub enum Beside {
     Map(Box<Result<Map, Error>>),
 }
 
-/// Opens a map beside an image. Neither may be a link, with which a map that can be trusted gets to an image of another
-/// user. The file that is checked is the one that is read.
+/// Opens a map next to an image. Neither may be a link, with which a map that can be trusted gets to an image of
+/// another user. The file that is checked is the one that is read.
 pub fn beside(image: &Path, map: &Path) -> Beside {
     let flags = NONBLOCK | NO_LINK;
     let Ok(file) = File::options().read(true).custom_flags(flags).open(map) else {

@@ -59,7 +59,7 @@ impl Output {
         Some(Watched { file: file.try_clone().ok()?, leftover: *leftover })
     }
 
-    /// Refuses a file of the image. A new file may then be read by those who may read all files of the image.
+    /// Refuses a file of the image. A new file may then be read by users who may read all files of the image.
     pub fn check_apart(&self, image: &Image) -> Result<(), Problem> {
         match self {
             Self::File { identity, .. } if identity.is_in(image) => {
@@ -131,7 +131,7 @@ impl Output {
         }
     }
 
-    /// Removes what is behind this length from the file.
+    /// Removes what is past this length from the file.
     pub fn cut(&self, length: u64) -> std::io::Result<()> {
         match self {
             Self::Stdout => Ok(()),
@@ -162,8 +162,8 @@ impl Output {
     }
 }
 
-/// Opens the last state of a map that is locked. What an interrupted update left behind it is removed, so that a commit can
-/// be appended.
+/// Opens the last state of a map that is locked. What an interrupted update left after it is removed, so that a commit
+/// can be appended.
 pub fn last_state(file: &File, name: &OsStr) -> Result<Map, Error> {
     let map = Map::open(file.try_clone()?).map_err(|error| of_index(error, file, name))?;
     let rest = map.rest()?;
@@ -180,7 +180,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Returns whether the map stays, and has a commit behind which it can be continued.
+    /// Returns whether the map stays, and has a commit after which it can be continued.
     pub fn has_checkpoint(&self, fate: &Fate) -> bool {
         let recovered = self.file.try_clone().ok().and_then(|file| Recovered::find(file).ok());
         !fate.is_lost(self.leftover) && recovered.is_some_and(|map| map.commit().is_some())

@@ -5,7 +5,7 @@
 //! not say to keep. It reads nothing but the numbers of files to keep, and the permissions of new ones: a file is private until
 //! all files of its image are known.
 //!
-//! The child shares the open files of its parent, and so the locks on them. A process that goes on with a map waits for
+//! The child shares the open files of its parent, and so the locks on them. A process that continues a map waits for
 //! the lock, and finds that the name is gone. If another process locked a file first, it is left alone.
 
 #![allow(unsafe_code, reason = "there is no safe fork")]
@@ -135,7 +135,7 @@ fn add(
 /// Opens the folder of a new file.
 pub fn folder(path: &Path) -> io::Result<Arc<OwnedFd>> {
     let mut state = state();
-    // Maps of many images lie in one folder.
+    // Maps of many images are in one folder.
     if let Some((last, folder)) = &state.folder
         && last == path
     {
@@ -190,7 +190,8 @@ pub fn settle() {
     state.files.clear();
 }
 
-/// The child. Reads which files are kept, and whom they are shared with, until the parent ends, and removes the others.
+/// The child. Reads which files are kept, and with which users they are shared, until the parent ends, and removes the
+/// others.
 fn wait_and_remove(mut pipe: File, mut answers: File, files: &mut [Unfinished]) {
     let folders = files.iter().filter_map(|file| file.place.as_ref());
     let folders = folders.map(|(folder, _)| folder.as_raw_fd());
@@ -299,7 +300,7 @@ impl Unfinished {
         statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|it| self.is_this(&it))
     }
 
-    /// Returns whether the descriptor is open, and that of the file.
+    /// Returns whether the descriptor is open, and the one of the file.
     fn is_open(&self) -> bool {
         // SAFETY: fails without an effect if the descriptor is closed.
         fstat(unsafe { BorrowedFd::borrow_raw(self.fd) }).is_ok_and(|it| self.is_this(&it))

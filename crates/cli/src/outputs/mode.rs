@@ -45,8 +45,8 @@ pub fn mode_of<'a>(names: impl IntoIterator<Item = &'a OsStr>) -> FileMode {
     FileMode { bits: mode.bits & 0o666 | PRIVATE, ..mode }
 }
 
-/// Returns the mode like [`mode_of`] of images that are opened later. The file is not to be read by those who may not read a
-/// backing file.
+/// Returns the mode like [`mode_of`] of images that are opened later. The file is not to be read by users who may not
+/// read a backing file.
 pub fn mode_of_images<'a>(names: impl IntoIterator<Item = &'a OsStr>) -> FileMode {
     FileMode { is_open: true, ..mode_of(names) }
 }
@@ -60,7 +60,7 @@ fn mode(name: &OsStr) -> FileMode {
         }
         _ => return FileMode::PRIVATE,
     };
-    // The mode of a device is that of its node, and who may read an export is not known.
+    // The mode of a device is its node's, and the readers of an export are unknown.
     let file = metadata.ok().filter(Metadata::is_file);
     file.map_or(FileMode::PRIVATE, |it| FileMode {
         bits: it.mode(),

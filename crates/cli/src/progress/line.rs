@@ -10,7 +10,7 @@ use crate::quote;
 
 /// The line for a terminal of that many columns.
 pub fn line(snapshot: &Snapshot<'_>, columns: usize) -> String {
-    // Some terminals go on in the next row as soon as the last column is used.
+    // Some terminals continue in the next row as soon as the last column is used.
     let room = columns.saturating_sub(1);
     let number = match snapshot.images {
         Some(images) if snapshot.is_one_of_several() => {
@@ -23,7 +23,7 @@ pub fn line(snapshot: &Snapshot<'_>, columns: usize) -> String {
     let percent = percent.unwrap_or_default();
     let name = quote::name(snapshot.name.as_bytes());
     let least = width(&name).min(LEAST_NAME);
-    // Beside the percentage of all images, the bytes of one would confuse.
+    // Next to the percentage of all images, the bytes of one would confuse.
     let is_confusing = snapshot.is_one_of_several() && snapshot.fraction.is_some();
     let amount = snapshot.amount().filter(|_| !is_confusing);
     let (has_amount, has_pass) = (amount.is_some(), snapshot.pass().is_some());
@@ -53,7 +53,7 @@ pub fn line(snapshot: &Snapshot<'_>, columns: usize) -> String {
     if least.len() <= room { least.to_owned() } else { String::new() }
 }
 
-/// Returns the texts behind the bar, the longest first.
+/// Returns the texts after the bar, the longest first.
 fn details(snapshot: &Snapshot<'_>, amount: Option<String>) -> Vec<String> {
     let opening = (snapshot.state == State::Opening).then(|| "opening".to_owned());
     let parts = [snapshot.pass(), amount.or(opening), snapshot.speed(), snapshot.time_left()];

@@ -3,7 +3,7 @@
 //! Holes take almost no time. A disk of 8 TiB may store 1 GiB, so the content that is left says little about
 //! the time that is left. Both figures are about data:
 //!
-//! - The speed is that of the last seconds. Intervals with only holes do not count.
+//! - The speed covers the last seconds. Intervals with only holes do not count.
 //! - The data left is estimated from what the image stores and has not been read of it, as far as that
 //!   is known: files tell how much is allocated. Each byte read so far has brought some bytes of data,
 //!   more than one where it is compressed, and the rest is taken to be alike. That is too much where

@@ -128,7 +128,7 @@ impl Reporter {
             if signals.is_some() || !matches!(self.shared.shown, Shown::Nothing) {
                 let shared = self.shared.clone();
                 let thread = thread::Builder::new().name("progress".to_owned());
-                // The work goes on if the thread cannot be started. Nothing joins it: after the end of the run it
+                // The work continues if the thread cannot be started. Nothing joins it: after the end of the run it
                 // writes nothing.
                 let _ = thread.spawn(move || shared.report(signals.as_ref()));
             }
@@ -201,8 +201,8 @@ impl Reporter {
         }
     }
 
-    /// Records the end of the work on an image. `beside` is the size of an image that was hashed beside
-    /// others and never begun.
+    /// Records the end of the work on an image. `beside` is the size of an image that was hashed with others and never
+    /// begun.
     pub fn end(&self, name: &OsStr, beside: Option<u64>) {
         let at = self.shared.started.elapsed();
         let mut run = self.shared.run();
@@ -416,7 +416,7 @@ fn is_terminal() -> bool {
 /// Time after which users expect to see something.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Size in bytes up to which an image is read before anybody asks how far that is.
+/// Size in bytes up to which an image is read before its progress is shown.
 const SMALL: u64 = 4 << 20;
 
 const LINE_INTERVAL: Duration = Duration::from_millis(100);

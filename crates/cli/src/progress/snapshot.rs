@@ -9,7 +9,7 @@ use super::pace::Counts;
 use crate::records::progress::Progress;
 use crate::size::Bytes;
 
-/// A run at some moment. Bytes are those of one image, times those of the run.
+/// A run at some moment. Bytes are one image's, times are the run's.
 #[derive(Clone, Debug)]
 pub struct Snapshot<'a> {
     /// The image that is worked on, or the one that was done last.
@@ -42,7 +42,7 @@ pub enum State {
     Done,
 }
 
-/// A pass of a copy. The counts are those of both together.
+/// A pass of a copy. The counts cover both together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     Write,
@@ -102,7 +102,7 @@ impl Snapshot<'_> {
         self.left.map(|left| format!("{:>5} left", time(left)))
     }
 
-    /// All of it, for people, behind the name.
+    /// All of it, for people, after the name.
     pub fn sentence(&self) -> String {
         let place = match self.images {
             Some(1) => None,

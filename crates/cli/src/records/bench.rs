@@ -1,16 +1,16 @@
-//! The objects of `blkhash bench` that are not those of a benchmark in general.
+//! The objects of `blkhash bench` that do not belong to a benchmark in general.
 
 use blkbench::Spread;
 use blkrecord::{Name, record};
 
 record! {
-    /// A program beside blksum.
+    /// A program other than blksum.
     pub struct Tool<'a> {
         /// `tool`
         pub kind: &'static str,
         /// the program and its options
         pub tool: String,
-        /// the digest of blksum beside it
+        /// the digest of blksum that is compared with it
         pub algorithm: &'static str,
         /// whether the program was found
         pub installed: bool,
@@ -20,7 +20,7 @@ record! {
         pub memory_mib_per_second: Option<f64>,
         /// MiB in a second of a file
         pub file_mib_per_second: Option<f64>,
-        /// the same for `blksum --construction linear`; null if it is not installed beside `blkhash`
+        /// the same for `blksum --construction linear`; null if it is not installed next to `blkhash`
         pub blksum_memory_mib_per_second: Option<f64>,
         /// the same for a file
         pub blksum_file_mib_per_second: Option<f64>,
@@ -57,7 +57,7 @@ record! {
         /// bytes of data in these; the others are holes
         pub data: u64,
         /// bytes of data in a second that the storage gives past the page cache, on the most threads; null if only memory is
-        /// behind the file, or the page cache cannot be passed
+        /// below the file, or the page cache cannot be passed
         pub storage: Option<Spread>,
     }
 }

@@ -48,7 +48,7 @@ record! {
         pub device_name: Option<Name<'a>>,
         /// offset on the device in bytes
         pub physical: Option<u64>,
-        /// the checksum that is stored, in hexadecimal behind `0x`
+        /// the checksum that is stored, in hexadecimal after `0x`
         pub expected: Option<String>,
         /// the checksum that was computed, in the same form
         pub computed: Option<String>,
@@ -300,7 +300,7 @@ record! {
         pub kernel_mib_per_second: Option<f64>,
         /// ticks for 4 KiB in a batch, median: cycles of the time stamp counter on x86-64, otherwise nanoseconds
         pub ticks: f64,
-        /// these ticks in proportion to those of crc32c
+        /// these ticks in proportion to ticks of crc32c
         pub ratio: f64,
         /// MiB in a second in batches, median
         pub mib_per_second: f64,

@@ -64,7 +64,7 @@ record! {
         pub partition: Option<u32>,
         /// offset of its first byte
         pub offset: u64,
-        /// length of the part of the disk that it lies in
+        /// length of the part of the disk that it is in
         pub length: u64,
         /// its kind, or `unknown`
         pub layer: &'static str,

@@ -99,7 +99,7 @@ record! {
         pub chain: Vec<ChainImage>,
         /// implementations that hash at first
         pub implementations: Vec<String>,
-        /// implementations that a large job timed with its own batches, to go on with the fastest
+        /// implementations that a large job timed with its own batches, to continue with the fastest
         pub measured: Vec<Measured>,
         /// threads that hash
         pub threads: usize,

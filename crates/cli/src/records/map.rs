@@ -109,7 +109,7 @@ record! {
         pub changed_blocks: Option<u64>,
         /// bytes in these blocks; null for the first state
         pub changed_bytes: Option<u64>,
-        /// extents in which they lie; null for the first state
+        /// extents that hold them; null for the first state
         pub ranges: Option<u64>,
     }
 }
@@ -227,7 +227,7 @@ record! {
     pub struct Side<'a> {
         /// its name on the command line
         pub name: Name<'a>,
-        /// bytes of its content, of a map those of its image
+        /// bytes of its content, of a map the bytes of its image
         pub size: u64,
     }
 }

@@ -70,8 +70,8 @@ record! {
         /// the names
         pub names: Flat<Names<'a>>,
         /// `data` (data does not match), `unreadable` (data cannot be read), `unverified` (data cannot be verified, because the
-        /// tree is damaged above it), `tree` (blocks of the tree do not match) or `spare` (a block of the tree has bytes beside
-        /// its hashes that are not zero)
+        /// tree is damaged above it), `tree` (blocks of the tree do not match) or `spare` (a block of the tree has
+        /// nonzero bytes next to its hashes)
         pub problem: &'static str,
         /// the level of the tree, from 0 next to the data; null for `data`, `unreadable` and `unverified`
         pub level: Option<usize>,
@@ -83,7 +83,8 @@ record! {
         pub offset: u64,
         /// bytes of the blocks
         pub length: u64,
-        /// number of the partition in which the first block of data lies; null if it lies in none, and for `tree` and `spare`
+        /// number of the partition in which the first block of data is; null if it is in none, and for `tree` and
+        /// `spare`
         pub partition: Option<u32>,
         /// what the blocks of data hold; nothing for `unverified`, `tree` and `spare`
         pub files: Flat<Files<'a>>,
@@ -107,7 +108,7 @@ record! {
         pub unverified_blocks: u64,
         /// blocks of the tree with an error, `tree` or `spare`
         pub bad_hash_blocks: u64,
-        /// whether all of the tree is that of the data, and only the root hash or the digest is another one
+        /// whether all of the tree matches the data, and only the root hash or the digest does not
         pub other_root: bool,
         /// errors that `--max-errors` kept from being printed
         pub errors_not_printed: u64,

@@ -30,7 +30,7 @@ impl FromStr for DigestName {
 
 impl DigestName {
     /// Returns the parameters of the checksum. A construction in the name takes precedence over
-    /// `construction`. Without a block size, that of the construction is used. A construction without
+    /// `construction`. Without a block size, the construction's is used. A construction without
     /// salts ignores `salt`.
     pub fn parameters(
         self,

@@ -1,8 +1,8 @@
 //! Compares inodes with their names and sizes, which are stored in several items.
 //!
-//! All comparisons are sums that are linear in items. Each leaf has one sum, that of a tree adds
-//! those of its leaves, and a leaf shared by snapshots is examined once. The sum of a correct tree
-//! is zero. A tree with another sum is read again to find the wrong inode.
+//! All comparisons are sums that are linear in items. Each leaf has one sum, a tree adds the sums of its leaves, and a
+//! leaf shared by snapshots is examined once. The sum of a correct tree is zero. A tree with another sum is read again
+//! to find the wrong inode.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -193,7 +193,7 @@ impl Inode {
             _ if inode == object::ORPHANS || inode == 0 => return 0,
             None => "there are names or extents of it, and no inode".to_owned(),
             Some(InodeItem { size, format: FOLDER, .. }) if *size != self.entries => {
-                format!("size of the folder is {size}, that of the names in it {}", self.entries)
+                format!("size of the folder is {size}, and of the names in it {}", self.entries)
             }
             Some(InodeItem { stored, format: FILE | SYMLINK, .. })
                 if *stored != self.stored && !(self.is_removed && self.stored < *stored) =>

@@ -31,7 +31,7 @@ pub(in crate::verify) struct Space {
     pub(super) nodatasum: Ranges,
     pub(super) internal: Ranges,
     pub(super) preallocated: Ranges,
-    /// Ranges without checksums in files that require them. Those of logs are compared at the end.
+    /// Ranges without checksums in files that require them. Ranges of logs are compared at the end.
     pub(super) uncovered: Ranges,
     /// Preallocated addresses with checksums, which another file must have written.
     pub(super) written: Vec<u64>,

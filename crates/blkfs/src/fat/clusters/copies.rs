@@ -9,12 +9,12 @@ pub(crate) struct Copies<'a> {
     table: &'a Table,
     /// Number of bytes of a copy that are in use.
     used: u64,
-    /// The copies beside the one that is in use.
+    /// The copies other than the one that is in use.
     others: Vec<Other>,
     buffer: Vec<u8>,
 }
 
-/// A copy beside the one that is in use.
+/// A copy other than the one that is in use.
 struct Other {
     index: u8,
     is_equal: bool,
@@ -29,8 +29,8 @@ impl<'a> Copies<'a> {
         Self { table, used, others, buffer: Vec::new() }
     }
 
-    /// Reads bytes of the copy that is in use, and compares them with the other ones if that is wanted. Takes those of another copy
-    /// if they cannot be read. Returns `false` if no copy can be read there.
+    /// Reads bytes of the copy that is in use, and compares them with the other ones if that is wanted. Takes bytes of
+    /// another copy if they cannot be read. Returns `false` if no copy can be read there.
     pub fn read(
         &mut self,
         volume: &Volume,

@@ -15,7 +15,7 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// Returns the number after that of the last cluster.
+    /// Returns the number after the last cluster.
     pub fn limit(&self) -> u32 {
         self.count.saturating_add(FIRST)
     }

@@ -3,7 +3,8 @@
 use super::heap::Heap;
 use crate::volume::Volume;
 
-/// Reads the beginning of a chain of clusters, of at most [`MAX_SIZE`] bytes and [`MAX_CLUSTERS`]. Ends early where it cannot go on.
+/// Reads the beginning of a chain of clusters, of at most [`MAX_SIZE`] bytes and [`MAX_CLUSTERS`]. Ends early where it
+/// is broken.
 pub(crate) fn read_root(
     volume: &Volume,
     heap: &Heap,

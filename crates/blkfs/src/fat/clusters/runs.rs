@@ -10,7 +10,7 @@ pub(crate) struct Runs {
     heap: Heap,
     /// Sorted by first cluster, without gaps.
     runs: Vec<Stored>,
-    /// Number after that of the last cluster whose entry is known.
+    /// Number after the last cluster whose entry is known.
     limit: u32,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Runs {
 #[derive(Clone, Copy, Debug)]
 struct Stored {
     first: u32,
-    /// The entry of the last cluster, or that of all clusters for [`FREE`] and [`BAD`].
+    /// The entry of the last cluster, or of all clusters for [`FREE`] and [`BAD`].
     last: u32,
 }
 
@@ -47,7 +47,7 @@ impl Builder {
         Self { runs: Runs { heap, runs: Vec::new(), limit: FIRST } }
     }
 
-    /// Adds the entry of the next cluster: [`FREE`], [`BAD`], [`END`] or the number of a cluster. Ignores those
+    /// Adds the entry of the next cluster: [`FREE`], [`BAD`], [`END`] or the number of a cluster. Ignores entries
     /// of no cluster. Returns `false` if the table has too many runs.
     pub fn push(&mut self, entry: u32) -> bool {
         let Runs { heap, runs, limit } = &mut self.runs;
@@ -71,7 +71,7 @@ impl Builder {
     }
 }
 
-/// Returns whether a run whose last entry is `last` goes on with the entry of `cluster`.
+/// Returns whether a run whose last entry is `last` continues with the entry of `cluster`.
 fn is_alike(last: u32, entry: u32, cluster: u32) -> bool {
     match entry {
         FREE | BAD => last == entry,

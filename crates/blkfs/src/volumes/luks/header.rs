@@ -1,4 +1,4 @@
-//! A header of LUKS2: 4096 bytes of fields, and an area of JSON behind them.
+//! A header of LUKS2: 4096 bytes of fields, and an area of JSON after them.
 //!
 //! | offset | length | field, numbers in big endian |
 //! |--:|--:|---|

@@ -1,6 +1,7 @@
-//! LUKS: encrypted disks. The two headers of LUKS2 have checksums. That of LUKS1 and the encrypted data have none.
+//! LUKS: encrypted disks. The two headers of LUKS2 have checksums. The header of LUKS1 and the encrypted data have
+//! none.
 //!
-//! The primary header of LUKS2 lies at offset 0, the secondary one directly behind it, where one of nine sizes of
+//! The primary header of LUKS2 is at offset 0, the secondary one directly after it, where one of nine sizes of
 //! a header puts it. A writer replaces one after the other and counts up the sequence id, so that one of them is always intact.
 
 mod header;

@@ -9,7 +9,7 @@
 //! | 32 | 8 | size of the area, header included |
 //! | 40 | 24 | offset in the area, size, checksum and flags of the text that is valid |
 //!
-//! A text that ends behind the area goes on behind the header.
+//! A text that ends past the area continues after the header.
 
 use super::crc::crc;
 use crate::bytes::{le32_at, le64_at};
@@ -140,6 +140,6 @@ const MAGIC: &[u8; 16] = b" LVM2 x[5A%r0N*>";
 /// Flag of a text that is not used, because the area is spare.
 const IGNORED: u32 = 1;
 
-/// Maximum size of the metadata of a volume group. That of thousands of volumes has some megabytes.
+/// Maximum size of the metadata of a volume group. The metadata of thousands of volumes has some megabytes.
 /// Limit in bytes.
 const MAX_TEXT: u64 = 32 << 20;

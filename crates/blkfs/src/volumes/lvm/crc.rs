@@ -2,7 +2,7 @@
 
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// Returns the checksum of pieces of bytes, one behind the other.
+/// Returns the checksum of pieces of bytes, one after the other.
 pub(super) fn crc(pieces: &[&[u8]]) -> u32 {
     let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32IsoHdlc, INITIAL);
     pieces.iter().for_each(|piece| digest.update(piece));

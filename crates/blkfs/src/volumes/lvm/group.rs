@@ -1,4 +1,4 @@
-//! The logical volumes of a volume group, and where they lie on one of its physical volumes.
+//! The logical volumes of a volume group, and where they are on one of its physical volumes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub struct LogicalVolume {
     pub uuid: Option<String>,
     /// Size in bytes.
     pub size: u64,
-    /// Where its content lies.
+    /// Where its content is.
     pub content: Content,
 }
 
-/// Where the content of a logical volume lies.
+/// Where the content of a logical volume is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// On this physical volume, in order of the content.
@@ -54,7 +54,7 @@ pub struct Segment {
 
 impl Segment {
     /// Returns the source of a linear volume, whose segments need not be in the order of the physical volume `source`. Returns
-    /// `None` if there is none, if one is empty, or if one ends behind the end.
+    /// `None` if there is none, if one is empty, or if one ends past the end.
     pub fn join(segments: &[Self], source: Arc<dyn Source>) -> Option<Slice<Arc<dyn Source>>> {
         let ranges = segments.iter().map(|it| it.offset..it.offset.saturating_add(it.length));
         Slice::joined(source, ranges).filter(|_| !segments.is_empty())

@@ -1,4 +1,4 @@
-//! The label of a physical volume, and the header behind it.
+//! The label of a physical volume, and the header after it.
 //!
 //! | offset | length | field, numbers in little endian |
 //! |--:|--:|---|
@@ -32,7 +32,7 @@ impl Label {
         let bytes = volume.read(0, (sectors * SECTOR) as usize)?;
         let sectors = || (0_u64..).zip(bytes.chunks_exact(SECTOR as usize));
         let intact = sectors().find(|(number, sector)| is_label(sector, *number, &mut None));
-        // A damaged label has one of the two names, and an intact one may lie behind it.
+        // A damaged label has one of the two names, and an intact one may follow it.
         let has_name = |sector: &[u8]| sector.starts_with(ID) || &sector[24..32] == TYPE;
         let found = intact.or_else(|| sectors().find(|(_, sector)| has_name(sector)));
         let Some((number, sector)) = found else { return Ok(None) };
@@ -99,7 +99,7 @@ const NAME: &str = "label";
 const ID: &[u8] = b"LABELONE";
 const TYPE: &[u8] = b"LVM2 001";
 
-/// Size of a sector in bytes, whatever that of the disk is.
+/// Size of a sector in bytes, whatever the disk's is.
 pub(super) const SECTOR: u64 = 512;
 
 /// Number of the first sectors that may have the label.

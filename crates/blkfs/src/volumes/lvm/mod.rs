@@ -1,4 +1,4 @@
-//! LVM2: the label and the metadata of a physical volume, and the logical volumes that lie on it alone.
+//! LVM2: the label and the metadata of a physical volume, and the logical volumes that are on it alone.
 //!
 //! 1. `label.rs` finds the label in one of the first four sectors, which names the metadata areas.
 //! 2. `area.rs` verifies the header of each area, and the text that it names in its ring buffer.

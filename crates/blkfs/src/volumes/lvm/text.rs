@@ -125,7 +125,7 @@ impl<'a> Parser<'a> {
         if self.values > MAX_VALUES { Err("too many values") } else { Ok(()) }
     }
 
-    /// Skips space and comments, and returns the byte behind them.
+    /// Skips space and comments, and returns the byte after them.
     fn next(&mut self) -> Option<u8> {
         loop {
             match *self.text.get(self.at)? {
@@ -212,8 +212,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Maximum depth of sections. That of metadata is 4.
-/// Limit in sections.
+/// Maximum depth of sections. The depth of metadata is 4. Limit in sections.
 const MAX_DEPTH: usize = 8;
 
 /// Maximum number of values of a text, each of which takes some 50 bytes of memory.

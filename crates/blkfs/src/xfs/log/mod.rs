@@ -1,7 +1,7 @@
 //! The log: where it is, and whether it holds changes that were not written in place yet.
 //!
 //! A log is a ring of blocks of 512 bytes. Each begins with the number of the cycle in which it was written, so the head is
-//! where the number falls. An unmount writes a last record that says so. Behind any other, changes have to be replayed
+//! where the number falls. An unmount writes a last record that says so. After any other, changes have to be replayed
 //! from the tail to the head, and until then blocks in place may be older than others that refer to them.
 
 mod items;
@@ -48,7 +48,7 @@ enum State {
 struct Range {
     /// The first record, as a cycle and a block.
     tail: u64,
-    /// The block behind the last record.
+    /// The block after the last record.
     head: u64,
 }
 
@@ -127,7 +127,7 @@ impl Log {
     }
 }
 
-/// Returns the block behind the newest one, or `None` if nothing was ever written.
+/// Returns the block after the newest one, or `None` if nothing was ever written.
 fn find_head(volume: &Volume, place: Place) -> Result<Option<u64>> {
     let mut block = [0; BLOCK];
     let mut cycle_at = |number: u64| -> Result<u32> {

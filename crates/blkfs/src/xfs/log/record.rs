@@ -61,7 +61,7 @@ pub fn cycle(block: &[u8]) -> u32 {
     if first == MAGIC { be32_at(block, 4).unwrap_or(0) } else { first }
 }
 
-/// Returns whether all blocks of a record were written in its cycle. Those behind the end of the ring are of the next.
+/// Returns whether all blocks of a record were written in its cycle. Blocks past the end of the ring are of the next.
 pub fn is_complete(record: &[u8], header: &Header, before_end: u64) -> bool {
     record.chunks_exact(BLOCK).enumerate().all(|(index, block)| {
         let is_wrapped = index as u64 >= before_end;

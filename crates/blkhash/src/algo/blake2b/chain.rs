@@ -36,7 +36,7 @@ pub(super) type Block = [u8; BLOCK];
 
 pub(super) const BLOCK: usize = 128;
 
-/// The initial value, which is that of SHA-512.
+/// The initial value, the same as in SHA-512.
 pub(super) const IV: [u64; 8] = [
     0x6a09_e667_f3bc_c908,
     0xbb67_ae85_84ca_a73b,

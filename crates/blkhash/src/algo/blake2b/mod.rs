@@ -16,7 +16,7 @@ use super::tuner::Timing;
 #[derive(Clone)]
 pub(super) struct Blake2b {
     chain: Chain,
-    /// The bytes behind the blocks that went into the chain. A whole block stays here until more
+    /// The bytes after the blocks that went into the chain. A whole block stays here until more
     /// bytes come, because the last block is compressed differently.
     buffer: Block,
     buffered: usize,
@@ -112,7 +112,7 @@ impl Hash for Blake2b {
 }
 
 /// Updates at most as many hashes as the kernel has lanes. They run side by side as long as all of
-/// them have whole blocks with more bytes behind.
+/// them have whole blocks with more bytes after them.
 fn update_lanes(kernel: Kernel, hashes: &mut [&mut Blake2b], inputs: &[&[u8]]) {
     let mut bodies: [&[u8]; MAX_LANES] = [&[]; MAX_LANES];
     let mut chains = [Chain { h: [0; 8], count: 0 }; MAX_LANES];

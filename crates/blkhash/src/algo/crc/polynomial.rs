@@ -1,4 +1,4 @@
-//! Arithmetic of polynomials over GF(2), modulo that of a CRC.
+//! Arithmetic of polynomials over GF(2), modulo the polynomial of a CRC.
 //!
 //! A CRC's register is such a polynomial, and a zero byte multiplies it by x^8. So any number of
 //! zeros is one multiplication by a power of x. Computing the power takes one step for each bit of
@@ -38,7 +38,7 @@ impl Modulus {
         self.turn(self.multiply(self.turn(register), shift.0))
     }
 
-    /// Converts between the bit order of a register and that of coefficients.
+    /// Converts between the bit order of a register and the order of coefficients.
     fn turn(&self, register: u64) -> u64 {
         if self.is_reflected { register.reverse_bits() >> (64 - self.width) } else { register }
     }

@@ -74,7 +74,7 @@ fn compress_blocks<const N: usize>(states: &mut [Words; N], inputs: [&[u8]; N], 
     }
 }
 
-/// Replaces the message words that the four rounds of step `I` took by those of sixteen rounds later.
+/// Replaces the message words that the four rounds of step `I` took by the ones of sixteen rounds later.
 #[inline]
 #[target_feature(enable = "sha2")]
 fn replace_words<const I: usize>(w: &mut [uint32x4_t; 4]) {

@@ -21,7 +21,7 @@ macro_rules! rounds {
                     xor3(rotate_right::<2>($a), rotate_right::<13>($a), rotate_right::<22>($a));
                 $d = add($d, t1);
                 $h = add(t1, add(s0, majority($a, $b, $c)));
-                // Replaces this word by that of sixteen rounds later. Fewer values are live, and
+                // Replaces this word by the one of sixteen rounds later. Fewer values are live, and
                 // rounds and schedule share the ports more evenly than if it were computed when
                 // needed.
                 if $i < 48 {

@@ -21,7 +21,7 @@ pub(super) struct Sha256 {
     state: Words,
     /// Length of the message so far in bytes.
     length: u64,
-    /// The bytes behind the last whole block.
+    /// The bytes after the last whole block.
     buffer: Block,
     kernels: Choice<Kernel>,
 }
@@ -173,7 +173,7 @@ impl Kernel {
     }
 }
 
-/// Returns the bytes behind the last whole block of a message of `length` bytes, padded, and the
+/// Returns the bytes after the last whole block of a message of `length` bytes, padded, and the
 /// number of blocks that they make.
 fn padding(tail: &[u8], length: u64) -> ([u8; 2 * BLOCK], usize) {
     let mut padding = [0; 2 * BLOCK];

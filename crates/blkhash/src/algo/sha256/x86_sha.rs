@@ -133,7 +133,7 @@ pub(super) fn begin_words<const I: usize>(w: &mut [__m128i; 4]) {
     }
 }
 
-/// Returns four vectors of the message schedule, starting with that of index `first`, modulo 4.
+/// Returns four vectors of the message schedule, starting with index `first`, modulo 4.
 #[inline(always)]
 fn four(w: &[__m128i; 4], first: usize) -> [__m128i; 4] {
     std::array::from_fn(|i| w[(first + i) % 4])

@@ -68,7 +68,7 @@ fn rounds(state: &mut [uint64x2_t; 4], sums: uint64x2_t) {
     *state = [vsha512h2q_u64(t1, cd, ab), ab, vaddq_u64(cd, t1), ef];
 }
 
-/// Replaces the message words that the two rounds of step `I` took by those of sixteen rounds later.
+/// Replaces the message words that the two rounds of step `I` took by the ones of sixteen rounds later.
 #[inline]
 #[target_feature(enable = "sha3")]
 fn replace_words<const I: usize>(w: &mut [uint64x2_t; 8]) {

@@ -14,7 +14,7 @@ pub struct Sha512 {
     state: Words,
     /// Length of the message so far in bytes.
     length: u64,
-    /// The bytes behind the last whole block.
+    /// The bytes after the last whole block.
     buffer: Block,
     kernels: Choice<Kernel>,
 }
@@ -59,7 +59,7 @@ impl Sha512 {
         (self.length % BLOCK as u64) as usize
     }
 
-    /// Returns the bytes behind the last whole block, padded, and the number of blocks that they make.
+    /// Returns the bytes after the last whole block, padded, and the number of blocks that they make.
     fn padding(&self) -> ([u8; 2 * BLOCK], usize) {
         let mut padding = [0; 2 * BLOCK];
         let tail = &self.buffer[..self.buffered()];

@@ -18,7 +18,7 @@ pub(super) struct Xxh64 {
     accumulators: Accumulators,
     /// Length of the content so far in bytes.
     length: u64,
-    /// The bytes behind the last whole stripe.
+    /// The bytes after the last whole stripe.
     buffer: Stripe,
     kernels: Choice<Kernel>,
 }
@@ -107,7 +107,7 @@ fn update_lanes(kernel: Kernel, hashes: &mut [&mut Xxh64], inputs: &[&[u8]]) {
     }
 }
 
-/// Returns the hash of `length` bytes. `tail` has the bytes behind the last whole stripe.
+/// Returns the hash of `length` bytes. `tail` has the bytes after the last whole stripe.
 fn finish(accumulators: &Accumulators, length: u64, tail: &[u8]) -> u64 {
     let mut hash = if length < STRIPE as u64 { PRIME_5 } else { converge(accumulators) };
     hash = hash.wrapping_add(length);

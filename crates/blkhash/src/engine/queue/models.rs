@@ -19,7 +19,7 @@ fn part(queue: &Queue, number: u8) -> Part {
     Part::Chunk(chunk)
 }
 
-/// Returns the number of the batch, and those of its parts.
+/// Returns the number of the batch, and the numbers of its parts.
 fn content(batch: &Batch) -> (u64, Vec<u8>) {
     let mut numbers = Vec::new();
     for part in &batch.parts {

@@ -96,7 +96,7 @@ fn ideal(kernels: &[Kernel], threads: usize, blocks: usize) -> f64 {
     shares.fold(0.0, f64::max)
 }
 
-/// Block size, size of an update and updates in flight. The last two are those of the C project.
+/// Block size, size of an update and updates in flight. The last two are the C project's.
 const CASES: [(usize, usize, usize); 8] = [
     (64 * KIB, 64 * KIB, 16),
     (64 * KIB, 256 * KIB, 1),

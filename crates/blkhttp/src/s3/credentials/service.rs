@@ -31,7 +31,7 @@ pub(crate) trait Fetch {
 }
 
 impl Credentials {
-    /// Creates credentials, which are those of a session if they have a token.
+    /// Creates credentials, which belong to a session if they have a token.
     pub fn new(
         access_key: &str,
         secret_key: &str,

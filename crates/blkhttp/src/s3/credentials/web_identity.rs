@@ -86,7 +86,7 @@ impl WebIdentity {
     }
 }
 
-/// Returns the URL of STS: an own one, or that of the region.
+/// Returns the URL of STS: an own one, or the region's.
 fn endpoint(environment: &Environment, profile: &Profile) -> Result<String, Problem> {
     let own =
         environment.get("AWS_ENDPOINT_URL_STS").or_else(|| environment.get("AWS_ENDPOINT_URL"));

@@ -58,8 +58,7 @@ const WHITEOUT: &[u8] = b".wh.";
 /// Rest of the name of a file that removes everything in its folder.
 const OPAQUE: &[u8] = b".wh..opq";
 
-/// Maximum length of a part of a path in a layer, that of file systems of Linux.
-/// Limit in bytes.
+/// Maximum length of a part of a path in a layer, as in file systems of Linux. Limit in bytes.
 const MAX_PART: usize = 255;
 
 /// Maximum number of parts of a path in a layer. Each is looked up among the links.

@@ -15,7 +15,7 @@ use serde::de::{
 pub(super) struct Keys(&'static [(&'static str, Option<Keys>)]);
 
 impl Keys {
-    /// Fails if an object in the document has a key that is taken for another one. Values are not looked at.
+    /// Fails if an object in the document has a key that programs mistake for another one. Values are not looked at.
     pub fn check(self, text: &[u8]) -> serde_json::Result<()> {
         self.deserialize(&mut serde_json::Deserializer::from_slice(text))
     }
@@ -46,7 +46,7 @@ impl<'de> Visitor<'de> for Keys {
             let (known, inner) = self.0[at];
             if key != known {
                 return Err(A::Error::custom(format_args!(
-                    "the key \"{}\", which some programs take for \"{known}\"",
+                    "the key \"{}\", which some programs read as \"{known}\"",
                     key.escape_default()
                 )));
             }

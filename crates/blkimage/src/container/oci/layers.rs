@@ -38,7 +38,7 @@ pub(super) struct Member {
     /// Offset in the tar archive.
     pub offset: u64,
     pub size: u64,
-    /// Whether the end is that of an image whose header is there.
+    /// Whether an image whose header is there ends here.
     pub ends_like_image: bool,
     node: Node,
 }
@@ -186,7 +186,7 @@ fn doubled(files: &Files, entry: &Entry) -> Error {
 }
 
 /// About a whiteout that follows what it concerns. Some programs remove what the same layer has.
-const LATE: &str = "behind a member of the same layer that it concerns";
+const LATE: &str = "after a member of the same layer that it concerns";
 
 /// Maximum number of files in the folder of disks.
 /// Limit in files.

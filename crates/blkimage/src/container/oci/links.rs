@@ -13,7 +13,7 @@ use crate::tar::{Entry, Node};
 #[derive(Default)]
 pub(super) struct Links {
     lower: BTreeSet<Vec<u8>>,
-    /// Those of the layer with the index `layer`, which whiteouts in it do not concern.
+    /// The links of the layer with the index `layer`, which whiteouts in it do not concern.
     own: BTreeSet<Vec<u8>>,
     layer: usize,
     /// Number of bytes of the paths.

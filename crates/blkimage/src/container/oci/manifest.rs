@@ -23,7 +23,7 @@ pub(super) struct Image {
     pub reference: Option<String>,
     /// Digest of the configuration.
     pub config: Option<Digest>,
-    /// Whether the configuration is that of a container, whose layers runtimes extract whatever their types are.
+    /// Whether the configuration describes a container, whose layers runtimes extract whatever their types are.
     pub is_container: bool,
     pub layers: Vec<Layer>,
 }
@@ -352,7 +352,7 @@ const CONTAINERS: [&str; 2] =
 /// Units of quantities, each 1024 of the one before it.
 const QUANTITIES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// Maximum size of a JSON document: that of a manifest in registries and in containerd.
+/// Maximum size of a JSON document: the limit of a manifest in registries and in containerd.
 /// Limit in bytes.
 const MAX_JSON: u64 = 4 << 20;
 
@@ -372,6 +372,5 @@ const MAX_LAYERS: usize = 512;
 /// Limit in descriptors.
 const MAX_DESCRIPTORS: usize = 131_072;
 
-/// Maximum length of a media type, a name or a title: that of a path in Linux.
-/// Limit in bytes.
+/// Maximum length of a media type, a name or a title: as of a path in Linux. Limit in bytes.
 const MAX_TEXT: usize = 4096;

@@ -2,7 +2,7 @@
 //!
 //! A disk is a layer of its own, as in exports of KubeVirt and in images of podman machine, or a file in the folder `disk` of
 //! a container image (a containerDisk). Documents are checked before they are parsed, and the blobs that a disk depends on
-//! while it is read. Nothing is fetched, and no name in an image is that of a file of this host.
+//! while it is read. Nothing is fetched, and no name in an image refers to a file of this host.
 
 mod change;
 mod content;
@@ -83,7 +83,7 @@ struct Content {
     ends_like_image: bool,
 }
 
-/// Returns whether a path is that of a layout, or that of an archive by its name and its content.
+/// Returns whether a path names a layout, or an archive by its name and its content.
 fn is_at(path: &Path) -> bool {
     let is_tar = || has_extension(path.as_os_str().as_bytes(), TAR);
     is_layout(path) || is_tar() && is_archive_at(path)
@@ -141,7 +141,7 @@ impl Container for Images {
             }
             text += &digest.line(name);
         }
-        // All blobs are listed, and so are those of all disks.
+        // All blobs are listed, also of all disks.
         Ok(Manifest { text: text.into_bytes(), disks: Vec::new(), read: Vec::new() })
     }
 
@@ -174,7 +174,7 @@ impl Container for Images {
             return options.open_storage(storage, &name);
         };
         let Content { storage, blobs, format, ends_like_image } = self.content(options, disk)?;
-        // The compression of the blob is undone. That of a file in a layer may be given.
+        // The compression of the blob is undone. The compression of a file in a layer may be given.
         let compression = match disk.place {
             Place::Blob { .. } => None,
             Place::Layer { .. } => options.compression,

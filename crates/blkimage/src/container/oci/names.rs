@@ -12,7 +12,7 @@ pub(super) struct Named<'a> {
     pub disks: Vec<(Vec<u8>, Place)>,
 }
 
-/// Returns the name of a disk that is a layer: the name of the disk, that of the file, or digits of the digest.
+/// Returns the name of a disk that is a layer: the name of the disk or of the file, or digits of the digest.
 pub(super) fn of_layer(layer: &Layer) -> Vec<u8> {
     let stated = [&layer.name, &layer.title].into_iter().flatten();
     let name = stated.map(String::as_str).find(|name| is_usable(name));
@@ -21,9 +21,9 @@ pub(super) fn of_layer(layer: &Layer) -> Vec<u8> {
 
 /// Returns the disks of all images with unique names.
 ///
-/// A disk whose name occurs twice in an image has digits of its digest behind it. If the images are for several platforms, the
-/// names begin with these. If a name is still that of disks of several images, it begins with the name of the image in the
-/// index, or with digits of its digest.
+/// A disk whose name occurs twice in an image has digits of its digest after it. If the images are for several
+/// platforms, the names begin with these. If disks of several images still have one name, it begins with the name of
+/// the image in the index, or with digits of its digest.
 pub(super) fn unique(images: Vec<Named<'_>>) -> Vec<(Vec<u8>, Place)> {
     let mut images = images;
     images.retain(|image| !image.disks.is_empty());
@@ -88,7 +88,7 @@ pub(super) fn unique(images: Vec<Named<'_>>) -> Vec<(Vec<u8>, Place)> {
     disks
 }
 
-/// Returns whether a name of a disk is that of a file of a layout. No disk has such a name.
+/// Returns whether a name of a disk is also the name of a file of a layout. No disk has such a name.
 pub(super) fn is_of_file(name: &[u8]) -> bool {
     name.starts_with(b"blobs/")
 }

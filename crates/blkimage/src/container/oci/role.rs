@@ -27,7 +27,7 @@ impl Role {
         let title = layer.title.as_deref().map(of_title);
         match (title, METHODS.iter().find(|(name, ..)| *name == media_type)) {
             (Some(Some(role)), _) => role,
-            // A single compressed file, as podman machine has it.
+            // A single compressed file, as in podman machine.
             (None, Some((.., found))) => Self::Disk { format: None, compression: Some(*found) },
             _ => Self::Unknown,
         }

@@ -30,7 +30,7 @@ pub(super) struct Layers<'a> {
 /// A member of a layer.
 struct Seen {
     entry: Entry,
-    /// Whether the end is that of an image whose header is there.
+    /// Whether an image whose header is there ends here.
     ends_like_image: bool,
 }
 

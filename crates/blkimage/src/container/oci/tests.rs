@@ -308,9 +308,9 @@ fn members_of_layers_that_are_refused() {
     for name in ["disk/.wh.", "x/.wh..", "x/.wh..."] {
         above(&[(b'0', name, b"")], "programs extract differently");
     }
-    above(&[(b'0', "disk/x", b""), (b'0', "disk/.wh.x", b"")], "behind a member of the same layer");
-    above(&[(b'0', "disk/x", b""), (b'0', ".wh.disk", b"")], "behind a member of the same layer");
-    above(&[(b'0', "disk/x", b""), (b'0', ".wh..wh..opq", b"")], "behind a member");
+    above(&[(b'0', "disk/x", b""), (b'0', "disk/.wh.x", b"")], "after a member of the same layer");
+    above(&[(b'0', "disk/x", b""), (b'0', ".wh.disk", b"")], "after a member of the same layer");
+    above(&[(b'0', "disk/x", b""), (b'0', ".wh..wh..opq", b"")], "after a member");
     above(&[(b'0', "disk/a/", b"")], "a file with the name of a folder");
     above(&[(b'7', "disk/a", b"")], "of the type '7'");
     above(&[(b'2', "x", b"1")], "which is no file and has a size");
@@ -382,7 +382,7 @@ fn layers_of_two_kinds() {
     refused(&lz4, "begins in a way of lz4 that only some programs know");
     let skipped = [b"\x5f\x2a\x4d\x18\0\0\0\0\x28\xb5\x2f\xfd", &disk[..]].concat();
     refused(&skipped, "begins in a way of zstd that only some programs know");
-    // Beside a tar archive, some extract a layer of another type, too.
+    // In addition to a tar archive, some extract a layer of another type, too.
     for other in ["application/octet-stream", "", "application/x-tar", RAW, "x/y.TAR"] {
         let mut builder = Builder::default();
         let layers = [builder.blob(TAR, &disk, ""), builder.blob(other, &disk, "")];
@@ -411,7 +411,7 @@ fn layers_of_two_kinds() {
     }
     // Go ends an archive at two blocks of zeros, and fails at one.
     let single = [&disk[..1024], &[0; 512], &tar(&[(b'0', "disk/b", b"2")])[..]].concat();
-    refused(&single, "blocks behind a single one of zeros");
+    refused(&single, "blocks after a single one of zeros");
     let mut numbers = disk.clone();
     numbers[100] = b'x';
     numbers[148..156].fill(b' ');
@@ -638,8 +638,8 @@ fn documents_of_two_types() {
     }
     for (text, says) in [
         ("{\"layers\":[],\"layers\":[]}", "duplicate field"),
-        ("{\"layers\":[],\"Layers\":[]}", "the key \"Layers\", which some programs take for"),
-        ("{\"layer\\u017f\":[]}", "which some programs take for \"layers\""),
+        ("{\"layers\":[],\"Layers\":[]}", "the key \"Layers\", which some programs read as"),
+        ("{\"layer\\u017f\":[]}", "which some programs read as \"layers\""),
         ("{\"layers\":[{\"digest\":\"a\\u001bb\"}]}", "missing field"),
         ("{\"layers\":\"a\\u001b[2Jb\"}", "invalid type"),
         ("", "EOF"),

@@ -161,7 +161,7 @@ fn a_single_disk_is_the_image() {
     assert!(open(archive(&[])).unwrap_err().reason().contains("without a disk"));
 }
 
-/// Members that different programs take for different bytes.
+/// Members that different programs read as different bytes.
 #[test]
 fn ambiguous_members() {
     let archive = || appliance(&[("f", "d", "")], &["f"]);
@@ -309,7 +309,7 @@ fn files_in_a_file() {
     );
 }
 
-/// A reference is resolved in the folder of the descriptor or in that of the archive, with escapes or without.
+/// A reference is resolved in the folder of the descriptor or of the archive, with escapes or without.
 #[test]
 fn references_of_one_member() {
     let archive = |href| {

@@ -58,7 +58,7 @@ struct Whole {
 /// An archive that is decoded from start to end.
 struct Streamed(Arc<Compressed>);
 
-/// Returns whether a path is that of an archive by its name and its content.
+/// Returns whether a path names an archive by its name and its content.
 fn is_at(path: &Path) -> bool {
     is_named(path) && head_of(path).is_some_and(|head| Form::of(path, &head).is_some())
 }

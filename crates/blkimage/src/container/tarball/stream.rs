@@ -28,7 +28,7 @@ pub(super) struct Compressed {
     pub name: PathBuf,
 }
 
-/// A member that was found, and the stream that goes on with it.
+/// A member that was found, and the stream that continues with it.
 pub(super) struct Found {
     pub entry: Entry,
     /// Those up to it.
@@ -104,7 +104,7 @@ impl Compressed {
         Ok(Found { entry, entries, headers: u32::MAX, is_only: false, stream: None })
     }
 
-    /// Returns the bytes of a member, which are stored one behind the other.
+    /// Returns the bytes of a member, which are stored one after the other.
     pub fn content(
         self: &Arc<Self>,
         options: &OpenOptions,
@@ -129,7 +129,7 @@ impl Compressed {
     }
 }
 
-/// What is checked behind a member.
+/// What is checked after a member.
 struct Rest {
     archive: Arc<Compressed>,
     entry: Entry,
@@ -159,7 +159,7 @@ impl Rest {
                 if is_disk(&file, &entry)? {
                     let (first, second) = (excerpt(&self.entry.name), excerpt(&entry.name));
                     let reason = format!(
-                        "has the disks \"{first}\" and \"{second}\": name one, as {first} behind a colon"
+                        "has the disks \"{first}\" and \"{second}\": name one after a colon, as {first}"
                     );
                     return Err(file.error(ErrorKind::Unsupported, reason).at(entry.header()));
                 }
@@ -173,7 +173,7 @@ impl Rest {
 
 /// A member, and what follows it.
 struct Member {
-    /// `None` behind the end.
+    /// `None` past the end.
     stream: Option<Stream>,
     left: u64,
     rest: Arc<Rest>,
@@ -196,7 +196,7 @@ impl Read for Member {
     }
 }
 
-/// Converts the error of an archive to that of a storage.
+/// Converts the error of an archive to a storage's.
 fn plain(error: &Error) -> io::Error {
     let kind = match error.kind() {
         ErrorKind::Unsupported => io::ErrorKind::Unsupported,

@@ -43,7 +43,7 @@ pub(super) fn clusters(
             return Err("has a cluster of an unknown device");
         };
         if known.is_disk() && u64::from(number) >= known.clusters() {
-            return Err("has a cluster behind the end of its device");
+            return Err("has a cluster past the end of its device");
         }
         clusters.push(Cluster { device, number, mask });
     }

@@ -10,7 +10,7 @@ use crate::error::excerpt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub uuid: [u8; 16],
-    /// Size of the header, behind which the first extent is.
+    /// Size of the header, which the first extent follows.
     pub size: u64,
     pub devices: Vec<Device>,
 }

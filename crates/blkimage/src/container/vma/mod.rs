@@ -1,7 +1,7 @@
 //! Backups of Proxmox VE (`.vma`, and `.vma.zst` and `.vma.gz`): the disks of a virtual machine, by the names of its drives.
 //!
 //! Headers have MD5 digests, which are compared, and each cluster is there once. The bytes of clusters have no checksum but
-//! that of the compression.
+//! the one of the compression.
 
 mod extent;
 mod header;

@@ -13,7 +13,7 @@ use crate::error::excerpt;
 
 /// The content of a disk, from start to end.
 pub(super) struct InOrder {
-    /// `None` behind the end.
+    /// `None` past the end.
     stream: Option<Stream>,
     header: Header,
     device: Device,
@@ -21,14 +21,14 @@ pub(super) struct InOrder {
     held: HashMap<u32, Box<[u8]>>,
     held_size: u64,
     max_held: u64,
-    /// The number of the cluster behind `current`.
+    /// The number of the cluster after `current`.
     next: u64,
     current: Box<[u8]>,
     position: usize,
 }
 
 impl InOrder {
-    /// Creates a reader of a disk. The next byte of `stream` is behind the header.
+    /// Creates a reader of a disk. The next byte of `stream` follows the header.
     pub fn new(stream: Stream, header: &Header, device: &Device, max_held: u64) -> Self {
         Self {
             stream: Some(stream),
@@ -86,7 +86,7 @@ impl InOrder {
         Ok(true)
     }
 
-    /// Goes on to the next cluster. Returns `false` behind the last one, when all of the stream was read.
+    /// Continues with the next cluster. Returns `false` after the last one, when all of the stream was read.
     fn advance(&mut self) -> io::Result<bool> {
         if self.next == self.device.clusters() {
             while self.extent()? {}
@@ -136,7 +136,7 @@ fn damaged(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
-/// Memory of a cluster that is kept, beside its bytes.
+/// Memory of a cluster that is kept, besides its bytes.
 const COST: u64 = 64;
 
 const CUT: &str = "is cut off in an extent";

@@ -94,7 +94,7 @@ fn clusters_that_are_wrong() {
         (&[(0, 1), (1, 0), (0, 0)], "twice"),
         (&[(1, 1)], "lacks cluster 0"),
         (&[(0, 1)], "lacks cluster 1"),
-        (&[(0, 1), (1, 1), (2, 0)], "behind the end"),
+        (&[(0, 1), (1, 1), (2, 0)], "past the end"),
     ] {
         for found in read(&archive(2 * CLUSTER, clusters), 1 << 20) {
             let error = found.unwrap_err();

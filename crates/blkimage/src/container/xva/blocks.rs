@@ -1,4 +1,4 @@
-//! The blocks of one disk in an XVA archive, in their order, and the checksum behind each.
+//! The blocks of one disk in an XVA archive, in their order, and the checksum after each.
 //!
 //! A block is a member `REFERENCE/NUMBER` of 1 MiB, or fewer bytes at the end of a disk. A number that is missing stands for
 //! 1 MiB of zeros. An empty block stands for nothing but its number: a writer that found only zeros for long has sent it.
@@ -129,7 +129,7 @@ impl<'a> Blocks<'a> {
             let start = start.filter(|start| {
                 start.checked_add(entry.size).is_some_and(|end| end <= self.disk.size)
             });
-            let offset = start.ok_or_else(|| odd("behind the end of its disk"))?;
+            let offset = start.ok_or_else(|| odd("past the end of its disk"))?;
             self.state.number = Some(number);
             self.state.end = offset + entry.size;
             self.state.is_short |= entry.size > 0 && entry.size < BLOCK;
@@ -147,20 +147,20 @@ impl<'a> Blocks<'a> {
                 (sum.is_file() && (kind.length()..=kind.length() + 1).contains(&sum.size))
                     .then_some(kind)
             });
-            let sum = kind.ok_or_else(|| odd("without a checksum behind it"))?;
+            let sum = kind.ok_or_else(|| odd("without a checksum after it"))?;
             if length > 0 {
                 return Ok(Some(Block { sum, ..block }));
             }
         }
     }
 
-    /// Returns the offset of the checksum behind the last block in the archive, and its length.
+    /// Returns the offset of the checksum after the last block in the archive, and its length.
     pub fn sum(&self) -> (u64, u64) {
         self.state.last.as_ref().map_or((0, 0), |entry| (entry.offset, entry.size))
     }
 
     /// Returns the number of a block of the disk by its name. `None` if it is no member of the disk, and `Some(None)` if the
-    /// name is not that of a block.
+    /// member is not a block.
     fn number(&self, name: &[u8]) -> Option<Option<u64>> {
         let name = name.strip_prefix(b"./").unwrap_or(name);
         let rest = name.strip_prefix(self.disk.reference.as_bytes())?.strip_prefix(b"/")?;
@@ -175,6 +175,6 @@ impl<'a> Blocks<'a> {
 /// Size of a block.
 pub(super) const BLOCK: u64 = 1 << 20;
 
-/// Maximum number of headers of members in an XVA archive: those of 16 TiB, of which each MiB has two.
+/// Maximum number of headers of members in an XVA archive: 16 TiB, of which each MiB has two.
 /// Limit in headers.
 const MAX_HEADERS: u32 = 1 << 25;

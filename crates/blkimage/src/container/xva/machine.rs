@@ -21,7 +21,7 @@ pub(super) struct Disk {
     pub label: Option<String>,
 }
 
-/// An object, by the names of its fields. Those of its snapshot have a blank before.
+/// An object, by the names of its fields. Names in its snapshot have a blank before.
 type Object = BTreeMap<String, String>;
 
 /// Returns the disks, in the order of the text. Fails with the reason if it is not understood.

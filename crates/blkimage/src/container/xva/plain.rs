@@ -18,7 +18,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Finds the blocks of a disk. Fails if they are not those of a disk of its size.
+    /// Finds the blocks of a disk. Fails if they do not make a disk of its size.
     pub fn new(file: &HostFile, storage: Arc<dyn Storage>, disk: &Disk) -> Result<Self> {
         let count = disk.size.div_ceil(BLOCK);
         if count > MAX_BLOCKS {
@@ -63,7 +63,7 @@ impl Content {
     }
 }
 
-/// Returns the distance from the start of a block of this length to its checksum, in the member behind it.
+/// Returns the distance from the start of a block of this length to its checksum, in the member after it.
 fn sum_of(length: u64) -> u64 {
     length.next_multiple_of(tar::BLOCK) + tar::BLOCK
 }

@@ -1,7 +1,7 @@
 //! The members of a zip archive, as its central directory says. What local headers say otherwise is an error.
 //!
 //! Programs that read from start to end go by the local headers, and others by the directory. Only an archive of which all
-//! read the same is read: members lie one behind the other, from the first byte to the directory.
+//! read the same is read: members follow each other, from the first byte to the directory.
 
 use super::end::End;
 use super::fields::{Extra, u16_at, u32_at};
@@ -266,7 +266,7 @@ fn local(file: &HostFile, member: &Member, limit: u64) -> Result<(Local, u64)> {
 /// Returns the length of the numbers that follow the bytes of a member.
 fn descriptor(file: &HostFile, member: &Member, local: &Local, at: u64, limit: u64) -> Result<u64> {
     let differs =
-        || named(file, member, "whose numbers behind its bytes differ from the directory").at(at);
+        || named(file, member, "whose numbers after its bytes differ from the directory").at(at);
     let length = limit - at;
     // With a signature or without, and with sizes of 32 or 64 bits.
     if !matches!(length, 12 | 16 | 20 | 24) {
@@ -310,7 +310,7 @@ const LOCAL: usize = 30;
 /// The version of the format that a member may need, times ten.
 const MAX_VERSION: u8 = 63;
 
-/// Flags: encrypted, numbers behind the bytes, strongly encrypted, a name in UTF-8, and a masked header.
+/// Flags: encrypted, numbers after the bytes, strongly encrypted, a name in UTF-8, and a masked header.
 const ENCRYPTED: u16 = 1;
 const DESCRIBED: u16 = 1 << 3;
 const STRONG: u16 = 1 << 6;

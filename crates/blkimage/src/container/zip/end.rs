@@ -81,11 +81,11 @@ impl End {
             Some(0) => Ok(()),
             Some(more) => {
                 let reason = format!(
-                    "is a zip archive behind {more} other bytes, as self-extracting programs are: `zip -J` on a copy removes them"
+                    "is a zip archive after {more} other bytes, as self-extracting programs are: `zip -J` on a copy removes them"
                 );
                 Err(file.error(ErrorKind::Unsupported, reason).at(0))
             }
-            None => Err(file.corrupt("has a directory behind its end, and was probably cut off")),
+            None => Err(file.corrupt("has a directory past its end, and was probably cut off")),
         }
     }
 }
@@ -127,7 +127,7 @@ impl Large {
             return Err(file.error(ErrorKind::Unsupported, SEVERAL).at(expected));
         }
         let end = End { members: number(32), size: number(40), offset: number(48) };
-        // A difference is that of an archive behind other bytes, which the place of the directory tells, too.
+        // A difference means an archive after other bytes, as does the place of the directory.
         if at != expected && end.offset.checked_add(end.size) == Some(expected) {
             return Err(corrupt("has a record of zip64 in another place than it says"));
         }
@@ -136,7 +136,7 @@ impl Large {
 }
 
 /// Returns the place of the record at the end, the last one. Fails if its comment does not reach to the end of the file, or if
-/// that of another one does, which programs may take instead.
+/// the comment of another one does, which programs may take instead.
 fn only_record(tail: &[u8]) -> Result<usize, &'static str> {
     let reaches_end = |at: usize| {
         u16_at(tail, at + 20).map(|length| at + SHORTEST + usize::from(length)) == Some(tail.len())
@@ -146,7 +146,7 @@ fn only_record(tail: &[u8]) -> Result<usize, &'static str> {
     match places.next() {
         None => Err("has no end of a zip archive, and was probably cut off"),
         Some(last) if !reaches_end(last) => {
-            Err("has other bytes behind its end, or was cut off there")
+            Err("has other bytes past its end, or was cut off there")
         }
         Some(_) if places.clone().any(reaches_end) => {
             Err("has several ends of a zip archive, between which programs choose differently")

@@ -51,7 +51,7 @@ impl<'a> Extra<'a> {
         self.large.is_some()
     }
 
-    /// Replaces those of `fields`, in their order, that are all ones. Returns `None` if a number is missing.
+    /// Replaces each of `fields`, in their order, that is all ones. Returns `None` if a number is missing.
     pub fn widen(&self, fields: &mut [&mut u64]) -> Option<()> {
         let mut at = 0;
         for field in fields.iter_mut().filter(|field| ***field == u64::from(u32::MAX)) {

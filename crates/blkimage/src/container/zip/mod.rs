@@ -37,7 +37,7 @@ pub(super) const KIND: Kind = Kind {
     noun: "a zip archive",
     extensions: archive_names::ZIP,
     is_at: |_| false,
-    // Under the name of one, the last one of several volumes and one behind a program are recognised by their end.
+    // Under the name of one, the last one of several volumes and one after a program are recognised by their end.
     begins: |path, head| KIND.has_name(path) || is_zip(head),
     open_folder: None,
     archives: archive_names::ZIP,
@@ -50,7 +50,7 @@ struct Zip {
     file: HostFile,
     storage: Arc<dyn Storage>,
     members: Vec<Member>,
-    /// Indices by [`key`], those of files only.
+    /// Indices by [`key`], of files only.
     files: BTreeMap<Vec<u8>, usize>,
 }
 

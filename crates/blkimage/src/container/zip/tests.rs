@@ -65,9 +65,9 @@ fn the_end_is_one_place() {
     let error = read(archive(&[], &[], &inner)).unwrap_err();
     assert!(error.contains("several ends"), "{error}");
     let longer = [archive(&[], &[], b""), b"x".to_vec()].concat();
-    assert!(read(longer).unwrap_err().contains("behind its end"));
+    assert!(read(longer).unwrap_err().contains("past its end"));
     let behind = [b"#!/bin/sh\n".to_vec(), archive(&[], &[], b"")].concat();
-    assert!(read(behind).unwrap_err().contains("behind 10 other bytes"));
+    assert!(read(behind).unwrap_err().contains("after 10 other bytes"));
     for length in 0..archive(&[], &[], b"").len() {
         assert!(read(archive(&[], &[], b"")[..length].to_vec()).is_err(), "{length}");
     }

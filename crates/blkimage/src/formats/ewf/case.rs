@@ -1,6 +1,6 @@
 //! Case data: the text of `header`, `header2` and `xheader`.
 //!
-//! A header is a list of names in one line and of values in the next one, both separated by tabs. The texts are those of
+//! A header is a list of names in one line and of values in the next one, both separated by tabs. The texts are from
 //! the image, and hold any character.
 
 use std::time::Duration;

@@ -26,7 +26,7 @@ pub(super) struct Chunks {
 /// A file of an image.
 pub(super) struct Segment {
     pub file: Arc<HostFile>,
-    /// Tables of different files may lie at equal offsets.
+    /// Tables of different files may be at equal offsets.
     pub caches: LayerCaches,
 }
 
@@ -47,7 +47,7 @@ struct Reader {
 }
 
 impl Readers {
-    /// Fills `buf` with the content of `image` from `offset` on, all of which lies in it.
+    /// Fills `buf` with the content of `image` from `offset` on, all of which is in it.
     pub fn read(&self, image: &Chunks, buf: &mut [u8], offset: u64) -> Result<()> {
         let mut reader = self.lock().pop().unwrap_or_else(Reader::new);
         let result = reader.read(image, buf, offset);
@@ -124,7 +124,7 @@ impl Chunks {
     }
 
     /// Finds the places of the chunks from `first` to `last`, of which there is at least one, and fewer than asked for if
-    /// they are in several tables or take much space. They lie in a row.
+    /// they are in several tables or take much space. They are contiguous.
     fn locate(&self, first: u64, last: u64, places: &mut Vec<Place>) -> Result<&Table> {
         let after = self.tables.partition_point(|table| table.first <= first);
         let table = &self.tables[after.saturating_sub(1)];

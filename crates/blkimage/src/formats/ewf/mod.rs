@@ -1,11 +1,11 @@
 //! Expert Witness images (`.E01`) of `EnCase`, FTK, linen, ewfacquire and SMART: segments that each are a chain of sections.
 //!
-//! The content is a list of chunks, each compressed by zlib or stored with an Adler-32 behind it. Tables in the segments say
-//! where chunks begin. Every checksum is compared: those of sections when the image is opened, those of the entries of
-//! a table before the first chunk of the table is read, and those of chunks whenever they are read. Both copies of a table
+//! The content is a list of chunks, each compressed by zlib or stored with an Adler-32 after it. Tables in the segments
+//! say where chunks begin. Every checksum is compared: of sections when the image is opened, of the entries of a table
+//! before the first chunk of the table is read, and of chunks whenever they are read. Both copies of a table
 //! must be equal. ewfverify is milder with tables.
 //!
-//! Tables are looked up by window. Memory grows with the number of tables, not with that of chunks.
+//! Tables are looked up by window. Memory grows with the number of tables, not of chunks.
 
 mod case;
 mod check;

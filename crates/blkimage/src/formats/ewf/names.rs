@@ -12,7 +12,7 @@ pub(super) fn segment(first: &HostFile, number: u32) -> Result<Vec<u8>> {
     let name = first.name().file_name().map(OsStr::as_bytes).unwrap_or_default();
     let (stem, letter) = split(name).filter(|(.., end)| *end == b"01").map(|it| (it.0, it.1)).ok_or_else(|| {
         let reason = format!(
-            "is the first of several segments, and has no name like x.E01 from which that of segment {number} follows"
+            "is the first of several segments, and has no name like x.E01 from which the name of segment {number} follows"
         );
         first.error(ErrorKind::Reference, reason)
     })?;
@@ -22,7 +22,7 @@ pub(super) fn segment(first: &HostFile, number: u32) -> Result<Vec<u8>> {
     Ok([stem, b".", &extension].concat())
 }
 
-/// Returns the name of the first segment for that of another one, for people.
+/// Returns the name of the first segment from the name of another one, for people.
 pub(super) fn first(segment: &HostFile) -> Option<String> {
     let name = segment.name().file_name()?.as_bytes();
     let (stem, letter, _) = split(name)?;
@@ -43,7 +43,7 @@ fn split(name: &[u8]) -> Option<(&[u8], u8, &[u8])> {
     }
 }
 
-/// Returns the extension of segment `number`, from 1, if that of the first one begins with `letter`.
+/// Returns the extension of segment `number`, from 1, if the extension of the first one begins with `letter`.
 fn extension(letter: u8, number: u32) -> Option<Vec<u8>> {
     if number <= LAST_DIGITS {
         return Some([&[letter], format!("{number:02}").as_bytes()].concat());

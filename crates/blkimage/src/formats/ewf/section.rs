@@ -1,4 +1,4 @@
-//! Sections: a descriptor with a type, the offset of the next section and a size, and the data behind it.
+//! Sections: a descriptor with a type, the offset of the next section and a size, and the data after it.
 
 use libdeflater::adler32;
 
@@ -9,13 +9,13 @@ use crate::storage::HostFile;
 /// A section of a segment.
 pub(super) struct Section<'a> {
     file: &'a HostFile,
-    /// Its type, without the NUL bytes behind it.
+    /// Its type, without the NUL bytes after it.
     pub kind: Vec<u8>,
     /// Offset of the descriptor.
     pub offset: u64,
     /// Offset of the byte after its data.
     pub end: u64,
-    /// Offset of the next section. That of the last section is its own.
+    /// Offset of the next section. The last section has its own offset.
     pub next: u64,
 }
 

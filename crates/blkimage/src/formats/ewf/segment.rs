@@ -258,7 +258,7 @@ impl Finished {
         let ranges = if count == 1 { "range" } else { "ranges" };
         Some(format!(
             "{more}{length} bytes could not be read when it was acquired, in {count} {ranges}, the first at {}: their \
-             content is not that of the medium",
+             content is not the medium's",
             first.start
         ))
     }

@@ -66,7 +66,7 @@ pub(super) fn sessions(section: &Section<'_>) -> Result<()> {
     check_entries(section, SESSION_HEADER, count, SESSION_ENTRY)
 }
 
-/// Compares the Adler-32 behind entries.
+/// Compares the Adler-32 after entries.
 fn check_entries(section: &Section<'_>, header: u64, count: u64, size: u64) -> Result<()> {
     if count == 0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Tables: the offsets of chunks, usually those of one section `sectors`, and a copy of them.
+//! Tables: the offsets of chunks, usually of one section `sectors`, and a copy of them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,7 +21,7 @@ pub(super) struct Table {
     pub count: u64,
     /// Offset of its entries.
     entries: u64,
-    /// Whether the Adler-32 of the entries is behind them.
+    /// Whether the Adler-32 of the entries follows them.
     is_summed: bool,
     /// Offset of the entries of the copy.
     copy: Option<u64>,
@@ -62,7 +62,7 @@ impl Table {
         if base > section.file().size() {
             return Err(section.invalid("counts from past the end of the file"));
         }
-        // Chunks lie in the section before, or behind the entries. The first one says where.
+        // Chunks are in the section before, or after the entries. The first one says where.
         let end = match count {
             0 => return Ok(None),
             _ => {
@@ -75,7 +75,7 @@ impl Table {
         Ok(Some(Self { segment, first, count, entries, is_summed, copy, base, end, checked }))
     }
 
-    /// Reads the header of a section `table2`, which must be that of the table before it.
+    /// Reads the header of a section `table2`, which must equal the header of the table before it.
     pub fn add_copy(&mut self, section: &Section<'_>) -> Result<()> {
         let (count, base) = header(section)?;
         let entries = section.start() + HEADER;
@@ -161,7 +161,7 @@ impl Table {
     }
 
     /// Returns the place of a chunk from its entry, the next one if there is one, and the result of [`check`](Self::check).
-    /// `index` is that of the chunk in the table.
+    /// `index` is the chunk's in the table.
     pub fn place(&self, index: u64, raw: u64, next: Option<u64>, wide: u64) -> Place {
         let offset = |index, raw| self.base + if index < wide { raw & OFFSET } else { raw };
         let start = offset(index, raw);

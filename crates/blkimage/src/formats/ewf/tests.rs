@@ -270,7 +270,7 @@ fn offsets_past_two_gib_of_one_table() {
     let [first, second, third] = [0, 1, 2].map(|at| &content[at * CHUNK..(at + 1) * CHUNK]);
     let builder = Builder::new(1).volume("volume", 3, SECTORS, 3 * CHUNK as u64);
     let base = builder.0.len() as u64;
-    // The second chunk ends past 2 GiB: its stored bytes are a stream with zeros behind it.
+    // The second chunk ends past 2 GiB: its stored bytes are a stream with zeros after it.
     let (packed, plain) = (zlib(first), summed(third));
     let middle = zlib(second);
     let start = 76 + packed.len() as u32;

@@ -54,9 +54,7 @@ impl Volume {
         let chunk = chunk.max(1);
         // libewf has a chunk for bytes that are no whole sector, and does not count them.
         if !matches!(chunks.checked_sub(size.div_ceil(chunk)), Some(0 | 1)) {
-            return Err(
-                section.invalid("states a number of chunks that is not that of its sectors")
-            );
+            return Err(section.invalid("states a number of chunks that does not fit its sectors"));
         }
         Ok(Self {
             chunks,

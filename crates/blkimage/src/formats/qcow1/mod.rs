@@ -1,7 +1,7 @@
 //! qcow, version 1, as in QEMU.
 //!
 //! Guest offsets are mapped to host offsets through two levels of tables ([`two_level`]), which are read
-//! in windows on demand. No number in the file is trusted: tables and clusters must lie inside the file.
+//! in windows on demand. No number in the file is trusted: tables and clusters must be inside the file.
 //!
 //! [`two_level`]: crate::formats::two_level
 

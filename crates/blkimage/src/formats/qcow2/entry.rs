@@ -111,7 +111,7 @@ impl Geometry {
         Ok((if has_host { data } else { MapKind::Unallocated }, 1))
     }
 
-    /// Returns the place that an entry names, whether or not a cluster may lie there.
+    /// Returns the place that an entry names, whether or not a cluster may be there.
     pub fn place(&self, entry: u64) -> Place {
         if entry & COMPRESSED != 0 {
             return Place::Compressed(self.compressed(entry));

@@ -125,8 +125,7 @@ const BITMAPS_SIZE: u64 = 24;
 /// Size of the description of the header of encryption.
 const ENCRYPTION_SIZE: u64 = 16;
 
-/// Maximum length of the name of a data file: that of a path in Linux.
-/// Limit in bytes.
+/// Maximum length of the name of a data file: as of a path in Linux. Limit in bytes.
 const MAX_DATA_FILE_NAME: u64 = 4096;
 
 /// Maximum size of the names of features: three types of 64 features.

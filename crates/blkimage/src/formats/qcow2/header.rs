@@ -151,8 +151,8 @@ impl Header {
         }
     }
 
-    /// Fails unless an L1 table lies in the file and covers `size` bytes. `stated_at` is the offset of
-    /// the field that holds its size.
+    /// Fails unless an L1 table is in the file and covers `size` bytes. `stated_at` is the offset of the field that
+    /// holds its size.
     pub(super) fn check_l1(
         &self,
         file: &HostFile,

@@ -2,8 +2,8 @@
 //!
 //! Guest offsets are mapped to host offsets through two levels of tables, which are read in windows
 //! on demand. Reference counts are read by checks only (`check/`). No number in the file is trusted: sums are checked,
-//! tables and clusters must lie inside the file, and an allocation by a length from the file is
-//! always bounded by a constant.
+//! tables and clusters must be inside the file, and an allocation by a length from the file is always bounded by a
+//! constant.
 
 mod bitmaps;
 pub(crate) mod check;
@@ -105,7 +105,7 @@ impl Qcow2 {
             None => (header.size, header.l1),
             Some(wanted) => snapshot::find(&file, header, wanted)?,
         };
-        // Entries past the virtual size map no guest bytes, and may lie outside of the file.
+        // Entries past the virtual size map no guest bytes, and may be outside of the file.
         let needed = size.div_ceil(1 << geometry.l1_span_bits());
         let l1 = L1Table { entries: l1.entries.min(needed), ..l1 };
         let compression = header.compression;

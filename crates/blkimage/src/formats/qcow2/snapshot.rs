@@ -176,11 +176,11 @@ impl Entry {
         })
     }
 
-    /// Returns the virtual size and L1 table of the snapshot. If the entry has no size, it is that of the image, and any
-    /// part that the table does not cover is unallocated.
+    /// Returns the virtual size and L1 table of the snapshot. If the entry has no size, it is the size of the image,
+    /// and any part that the table does not cover is unallocated.
     fn view(&self, file: &HostFile, header: &Header) -> Result<(u64, L1Table)> {
         let (vm_state, size) = self.read_sizes(file)?;
-        // The state of a virtual machine is stored behind the content.
+        // The state of a virtual machine is stored after the content.
         if vm_state == 0 {
             check_empty(file, self.l1, size.unwrap_or(header.size))?;
         }

@@ -27,7 +27,7 @@ pub(super) struct Geometry {
     cluster_bits: u32,
     /// Binary logarithm of the number of clusters in a table of either level.
     table_bits: u32,
-    /// Size of the header in bytes. Tables and clusters lie behind it.
+    /// Size of the header in bytes. Tables and clusters are after it.
     header: u64,
     /// Size of the file in bytes, rounded down to clusters.
     end: u64,

@@ -9,7 +9,7 @@ pub(super) struct Command {
     /// Absolute path of the program.
     pub program: CString,
     pub arguments: Vec<CString>,
-    /// Variables as `NAME=VALUE`. The child has no others except those of socket activation.
+    /// Variables as `NAME=VALUE`. The child has no others except for socket activation.
     pub environment: Vec<CString>,
     /// Listening socket, passed by systemd's socket activation protocol.
     pub listener: OwnedFd,

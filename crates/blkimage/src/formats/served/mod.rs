@@ -3,7 +3,7 @@
 //! The files that an image names are opened through the gate first, as for other images. QEMU gets
 //! descriptors of open files, with an explicit driver for every node ([`node`]), over connections that
 //! are made before it starts. The program runs confined ([`confined`]) and is killed when this process
-//! ends. It creates nothing with a name, so nothing is left behind.
+//! ends. It creates nothing with a name, so nothing remains.
 
 mod command;
 // The only system that can confine a server.
@@ -373,7 +373,7 @@ struct Server {
     program: PathBuf,
     /// Description of the image.
     image: String,
-    /// Paths in the child, and the names of the files behind them.
+    /// Paths in the child, and the names of the files to which they refer.
     names: Vec<(String, Option<PathBuf>)>,
 }
 

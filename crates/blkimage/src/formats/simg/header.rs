@@ -1,4 +1,4 @@
-//! The header of a file, and those of its chunks.
+//! The header of a file, and the headers of its chunks.
 
 use crate::error::{ErrorKind, Result};
 use crate::formats::fields::Head;

@@ -1,11 +1,11 @@
 //! Android sparse images, which `img2simg` writes and `fastboot` sends.
 //!
 //! A header is followed by chunks in the order of the content: stored blocks, blocks of a repeated word, and blocks that are
-//! not cared for, which `simg2img` leaves as holes and are zeros here. A chunk may state the CRC-32 of the content so far. That
-//! of all content is handed out, as is that of the header.
+//! not cared for, which `simg2img` leaves as holes and are zeros here. A chunk may state the CRC-32 of the content so
+//! far. The one of all content is handed out, as is the one of the header.
 //!
-//! As in `simg2img`, the chunks must have exactly the blocks that the header promises, and bytes behind them do not matter.
-//! Chunks with data of no block are refused, because `simg2img` writes the blocks behind some of them elsewhere.
+//! As in `simg2img`, the chunks must have exactly the blocks that the header promises, and bytes after them do not
+//! matter. Chunks with data of no block are refused, because `simg2img` writes the blocks after some of them elsewhere.
 
 mod header;
 

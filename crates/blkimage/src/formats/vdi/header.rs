@@ -96,7 +96,7 @@ const LINK_AT: usize = 0x1a8;
 const PARENT_AT: usize = 0x1b8;
 /// Version 1.1.
 const VERSION: u32 = 0x0001_0001;
-/// Entry of a discarded block. The entry after it is that of a block that was never written. Both are
+/// Entry of a discarded block. The entry after it means a block that was never written. Both are
 /// zero.
 pub(super) const DISCARDED: u64 = 0xffff_fffe;
 /// Limit of QEMU.

@@ -4,7 +4,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 use crate::formats::fields::array;
 
-/// Returns whether the checksum at byte 4 of `bytes` is that of all bytes, computed with zeros in its
+/// Returns whether the checksum at byte 4 of `bytes` is the checksum of all bytes, computed with zeros in its
 /// place.
 pub(super) fn matches(bytes: &[u8]) -> bool {
     let mut sum = Checksum::default();
@@ -38,7 +38,7 @@ impl Checksum {
         self.syndrome(first) == 0
     }
 
-    /// Returns the bits in which the checksum in the first part differs from that of all parts.
+    /// Returns the bits in which the checksum in the first part differs from the checksum of all parts.
     pub fn syndrome(&self, first: &[u8]) -> u32 {
         self.0.finalize() as u32 ^ u32::from_le_bytes(array(first, AT))
     }

@@ -1,8 +1,8 @@
 //! The file identifier and the two headers, of which the newer valid one counts.
 //!
-//! The fields of a header lie in one sector of 512 bytes, so that a write that is interrupted leaves the
-//! old header or the new one. A header that is not valid was damaged. If it names another log than the
-//! other header, the log that has to be replayed is not known, which is an error.
+//! The fields of a header are in one sector of 512 bytes, so that a write that is interrupted leaves the old header or
+//! the new one. A header that is not valid was damaged. If it names another log than the other header, the log that has
+//! to be replayed is not known, which is an error.
 
 use std::ops::Range;
 

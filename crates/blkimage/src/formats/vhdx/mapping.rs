@@ -119,7 +119,7 @@ impl Blocks {
         Ok(payload)
     }
 
-    /// Fails unless a block of `length` bytes lies in the file and overlaps no region.
+    /// Fails unless a block of `length` bytes is in the file and overlaps no region.
     fn check_block(&self, offset: u64, length: u64) -> Result<(), &'static str> {
         let Some(end) = offset.checked_add(length).filter(|end| *end <= self.file.size()) else {
             return Err("lies past the end of the file");

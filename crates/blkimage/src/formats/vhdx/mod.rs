@@ -69,7 +69,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     let view = match &changes {
         None => file.clone(),
         Some(changes) => {
-            // The file counts the bytes that are read. Those of the view would be counted twice.
+            // The file counts the bytes that are read. The bytes of the view would be counted twice.
             let storage = Box::new(Replayed::new(file.clone(), changes.clone()));
             Arc::new(HostFile::new(file.name().into(), storage, Arc::default()))
         }

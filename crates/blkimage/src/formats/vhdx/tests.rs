@@ -327,7 +327,7 @@ fn flags() {
 
 #[test]
 fn image_of_no_bytes() {
-    // As in QEMU, which subtracts 1 from the number of blocks. The images that it makes are in tests/test_virtual_sizes.py.
+    // As in QEMU, which subtracts 1 from the number of blocks. tests/formats/test_virtual_sizes.py has its images.
     corrupt(&Builder::new(0), "BAT is too short");
     let mut builder = Builder::new(0);
     builder.locator(&[]);

@@ -97,7 +97,7 @@ impl Footer {
     }
 }
 
-/// Fails unless the checksum at `at` is that of the other bytes.
+/// Fails unless the checksum at `at` is the checksum of the other bytes.
 pub(super) fn check_sum(file: &HostFile, head: &Head<'_>, at: usize, offset: u64) -> Result<()> {
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>();
     let (before, after) = (&head.bytes()[..at], &head.bytes()[at + 4..]);
@@ -114,5 +114,5 @@ pub(super) const ID_AT: u64 = 68;
 
 const COOKIE: &[u8] = b"conectix";
 const CHECKSUM_AT: usize = 64;
-/// Version 1.0, also that of the second header.
+/// Version 1.0, also of the second header.
 pub(super) const VERSION: u32 = 0x0001_0000;

@@ -1,9 +1,8 @@
 //! vpc (vhd), the disks of Virtual PC and Hyper-V: fixed, dynamic and differencing.
 //!
 //! The footer is the last sector. A fixed disk is the content and the footer. The others begin with a copy
-//! of the footer and have a second header and a table of blocks. Before the sectors of each block lies a
-//! bitmap of the sectors that are stored. QEMU ignores the bitmaps, and reads a differencing disk as if it
-//! had no parent.
+//! of the footer and have a second header and a table of blocks. Before the sectors of each block is a bitmap of the
+//! sectors that are stored. QEMU ignores the bitmaps, and reads a differencing disk as if it had no parent.
 
 mod footer;
 mod header;

@@ -18,7 +18,7 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Reads the parent from the second header, which lies at `offset`.
+    /// Reads the parent from the second header, which is at `offset`.
     pub fn read(file: &HostFile, offset: u64) -> Result<Self> {
         let head = Head::read(file, offset, HEADER)?;
         let id = array(head.bytes(), 40);

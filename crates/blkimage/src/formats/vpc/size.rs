@@ -51,7 +51,7 @@ impl Sizes {
     }
 
     /// Returns a warning if `size`, the number of bytes that QEMU 10.0 reads, may not be the size of the
-    /// original disk, or is not that of earlier versions.
+    /// original disk, or is not what earlier versions read.
     pub fn doubt(&self, size: u64) -> Option<(String, Option<Hint>)> {
         let Self { current, geometry, .. } = *self;
         if let Some(VpcSizes { read: VpcSize::Current, .. }) = self.differing(VpcSize::Auto) {
@@ -84,7 +84,7 @@ impl Sizes {
 const GEOMETRIC: [&[u8; 4]; 2] = [b"vpc ", b"qemu"];
 
 /// Creators whose images QEMU before 10.0 reads with the current size: Hyper-V, QEMU with `force_size`,
-/// Disk2vhd, XenServer and XenConverter. It reads those of Azure, VirtualBox and others with the geometry.
+/// Disk2vhd, XenServer and XenConverter. It reads images of Azure, VirtualBox and others with the geometry.
 const KNOWN_BEFORE: [&[u8; 4]; 5] = [b"win ", b"qem2", b"d2v ", b"tap\0", b"CTXS"];
 
 const SECTOR: u64 = 512;

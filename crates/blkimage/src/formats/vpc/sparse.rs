@@ -61,7 +61,7 @@ impl Sparse {
         Ok((is_stored, length.min(sectors * SECTOR - within % SECTOR)))
     }
 
-    /// Announces the bitmaps of the blocks behind the one with the guest byte at `guest`.
+    /// Announces the bitmaps of the blocks after the one with the guest byte at `guest`.
     fn announce_bitmaps(&self, guest: u64, limit: u64) {
         let BlockTable { table, block } = self.blocks;
         let length = self.header.bitmap.min(self.caches.window());

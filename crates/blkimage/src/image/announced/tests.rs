@@ -153,7 +153,7 @@ enum Kind {
     Compressed,
 }
 
-/// Creates an image, and applies its content to that of the image below.
+/// Creates an image, and applies its content to the image below.
 fn layer(kinds: &[Kind], seed: u64, below: &mut [u8], snapshot: bool) -> Builder {
     let size = kinds.len() as u64 * CLUSTER;
     let mut builder = Builder::new(16, size);

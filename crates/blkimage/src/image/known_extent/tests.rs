@@ -1,4 +1,4 @@
-//! Clusters behind which a file has holes, in storages that count the queries.
+//! Clusters that are holes of a file, in storages that count the queries.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::{ErrorKind, Extent, ExtentKind, Holes, Image, OpenOptions, OriginKind
 
 const CLUSTER: u64 = 64 << 10;
 
-/// A file in memory that reports a hole, whatever lies there.
+/// A file in memory that reports a hole, whatever is there.
 struct Sparse {
     bytes: Memory,
     hole: Range<u64>,
@@ -154,7 +154,7 @@ fn clusters_in_disorder_take_one_query_for_many() {
     }
     let (image, queries) = disk.open(Holes::Trust, 0..0, 1);
     assert_eq!(extents(&image), [(ExtentKind::Data, disk.clusters * CLUSTER)]);
-    // A query answers for what lies behind, so that it takes the most to go backwards.
+    // A query answers for what follows, so that it takes the most to go backwards.
     assert!(queries.load(Relaxed) < disk.clusters / 8, "{queries:?}");
 }
 

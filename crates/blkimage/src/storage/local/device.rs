@@ -1,4 +1,4 @@
-//! A block device that is being read: who else uses it, and whether it is written to.
+//! A block device that is being read: what else uses it, and whether it is written to.
 
 use std::fs::File;
 

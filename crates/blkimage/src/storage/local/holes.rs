@@ -41,8 +41,7 @@ impl Holes {
         }))
     }
 
-    /// Returns the extent of `file` from `offset` on, which lies below `size`, the size of the file when
-    /// it was opened.
+    /// Returns the extent of `file` from `offset` on, which is below `size`, the size of the file when it was opened.
     pub fn extent(&self, file: &File, size: u64, offset: u64) -> io::Result<Extent> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.find(file, size, offset)?;
@@ -155,9 +154,8 @@ const MIN_STEP: u64 = 256 << 10;
 /// Maximum length of a query: worth a system call, but short enough that no other thread waits for it.
 const MAX_STEP: u64 = 4 << 20;
 
-/// Maximum number of extents of a file that are kept, in about 256 KiB. Those of a file that is read in disorder are
-/// many.
-/// Limit in extents.
+/// Maximum number of extents of a file that are kept, in about 256 KiB. The extents of a file that is read in disorder
+/// are many. Limit in extents.
 const MAX_KNOWN: usize = 4096;
 
 #[cfg(test)]

@@ -58,6 +58,6 @@ const MIN_SIZE: u64 = 64 << 20;
 /// Number of bytes at the start of a file that are checked for being in the page cache.
 const HEAD: u64 = 64 << 20;
 
-/// Minimum length of a read in bytes. Smaller reads are those of tables and trees, and benefit from the
+/// Minimum length of a read in bytes. Smaller reads are of tables and trees, and benefit from the
 /// kernel's read-ahead.
 const MIN_READ: usize = 256 << 10;

@@ -146,7 +146,7 @@ impl ExtentCache {
         start..start.saturating_add(self.window).min(self.size)
     }
 
-    /// Replaces the known extents by those of a reply.
+    /// Replaces the known extents by the extents of a reply.
     pub fn store(&mut self, answer: Answer) {
         let asked = answer.asked.end - answer.asked.start;
         let window = match answer.extents.last() {

@@ -46,12 +46,12 @@ impl Extents {
     }
 
     pub fn finish(self) -> Result<(Changes, Option<u64>), ListError> {
-        // A tracker rounds to its blocks, so that only the end of an extent can lie behind the end of the disk.
+        // A tracker rounds to its blocks, so that only the end of an extent can be past the end of the disk.
         match self.disk_size {
             Some(size) if !self.ranges.is_empty() && self.furthest >= size => {
                 let at = self.furthest;
                 let problem =
-                    format!("the extent at {at} starts behind the end of the disk of {size} bytes");
+                    format!("the extent at {at} starts past the end of the disk of {size} bytes");
                 Err(ListError::of_list(&problem))
             }
             size => Ok((self.ranges.into_iter().collect(), size)),

@@ -1,4 +1,4 @@
-//! Records of JSON that are extents: those of rbd and nbdinfo, and plain ones.
+//! Records of JSON that are extents: of rbd and nbdinfo, and plain ones.
 
 use std::io::Read;
 

@@ -98,7 +98,7 @@ fn csi_refused() {
     }
     assert_refused(
         r#"[{"volume_capacity_bytes":9,"block_metadata":[{"byte_offset":9,"size_bytes":1}]}]"#,
-        "the extent at 9 starts behind the end of the disk of 9 bytes",
+        "the extent at 9 starts past the end of the disk of 9 bytes",
     );
     assert_refused(
         r#"[{"volume_capacity_bytes":9},{"volume_capacity_bytes":10}]"#,
@@ -214,11 +214,11 @@ fn xenserver_refused() {
         ("gA", "no base64: "),
         ("gA=", "no base64: "),
         ("gB==", "no base64: "),
-        ("gA==gA==", "the base64 goes on after its padding"),
+        ("gA==gA==", "the base64 continues after its padding"),
         ("g-A=", "no base64: "),
         ("[{\"offset\":0,\"length\":1}]", "no base64: "),
         (" \n", "the text is empty"),
-        (&("AAAA".repeat((1 << 14) - 1) + "gA==" + "AAAA"), "goes on after its padding"),
+        (&("AAAA".repeat((1 << 14) - 1) + "gA==" + "AAAA"), "continues after its padding"),
     ] {
         let refusal = refusal(text, Some(Form::Xenserver));
         assert!(refusal.contains(message), "{refusal}");
@@ -313,7 +313,7 @@ fn ebs_refused() {
         ),
         (r#"{"Blocks":[],"BlockSize":512,"VolumeSize":9999999999999}"#, "VolumeSize is too large"),
         (r#"{"Blocks":[],"BlockSize":512,"ExpiryTime":[[]]}"#, "expected a string or a number"),
-        (r#"{"Blocks":[{"BlockIndex":2048}],"BlockSize":524288,"VolumeSize":1}"#, "behind the end"),
+        (r#"{"Blocks":[{"BlockIndex":2048}],"BlockSize":524288,"VolumeSize":1}"#, "past the end"),
     ] {
         let refusal = refusal(page, None);
         assert!(refusal.contains(message), "{refusal}");
@@ -390,8 +390,8 @@ fn thin_delta_refused() {
         ("</superblock>", "</superblock>\u{c}", "line 9: an unexpected character"),
         ("<diff ", "x<diff ", "line 2: text between elements"),
         ("</diff>", "", "line 8: </superblock> ends no element"),
-        ("</superblock>", "</superblock><superblock>", "line 8: text behind the end of the list"),
-        ("</superblock>", "</superblock>x", "line 9: text behind the end of the list"),
+        ("</superblock>", "</superblock><superblock>", "line 8: text after the end of the list"),
+        ("</superblock>", "</superblock>x", "line 9: text after the end of the list"),
         ("</superblock>", "", "line 9: the list is cut"),
         ("<diff ", "<range begin=\"0\" length=\"1\"/><diff ", "line 2: unexpected element <range>"),
         ("left=\"1\"", "left=\"&lt;\"", "line 2: an attribute is not NAME=\"VALUE\""),
@@ -515,7 +515,7 @@ fn read_errors() {
         }
     }
     for text in ["", "[{\"offset\":0,", "0 512\n", "<superblock"] {
-        // The error comes behind the head.
+        // The error comes after the head.
         let text = format!("{text}{}", " ".repeat(5000));
         let error = List::parse(text.as_bytes().chain(Failing), Some(Form::Lines));
         let error = error.or_else(|_| List::parse(text.as_bytes().chain(Failing), None));

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use super::ListError;
 
-/// A reader that fails behind [`MAX_TEXT`] bytes. Its first bytes can be examined before it is read.
+/// A reader that fails after [`MAX_TEXT`] bytes. Its first bytes can be examined before it is read.
 pub(super) struct Text<R> {
     source: BufReader<io::Chain<Cursor<Vec<u8>>, R>>,
     head: Vec<u8>,

@@ -51,7 +51,7 @@ pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result
             Ok(Event::Text(text)) if text.trim_ascii().is_empty() => Ok(()),
             Ok(Event::Eof) if is_complete => return Ok(()),
             Ok(Event::Eof) => Err("the list is cut".into()),
-            Ok(_) if is_complete => Err("text behind the end of the list".into()),
+            Ok(_) if is_complete => Err("text after the end of the list".into()),
             Ok(Event::Start(tag)) => reader.start(&tag, false),
             Ok(Event::Empty(tag)) => reader.start(&tag, true),
             Ok(Event::End(tag)) => reader.end(&tag),

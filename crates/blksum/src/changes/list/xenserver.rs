@@ -24,7 +24,7 @@ pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result
         // The decoder takes several texts, one after another.
         let digits = characters.iter().take_while(|byte| **byte != b'=').count();
         if is_padded || characters[digits..].iter().any(|byte| *byte != b'=') {
-            return Err(ListError::of_list("the base64 goes on after its padding"));
+            return Err(ListError::of_list("the base64 continues after its padding"));
         }
         is_padded = digits < characters.len();
         let bytes = BASE64.decode(&characters);

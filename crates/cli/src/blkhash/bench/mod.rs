@@ -113,7 +113,7 @@ fn bench(args: &args::Bench, layout: Layout) -> Result<Bench, Failure> {
     Ok(Bench { block_size, batch, scenarios: scenarios.collect(), amount })
 }
 
-/// Those that the globs name. The reference stays, without a row if nobody asked for it.
+/// The ones that the globs name. The reference stays, without a row unless a glob names it.
 fn chosen_field(field: Field, globs: &[String]) -> Result<Field, Failure> {
     let filter = Filter::new(globs).map_err(Failure::usage)?;
     let Field { mut contestants, mut absent } = field;

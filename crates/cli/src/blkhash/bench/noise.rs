@@ -1,4 +1,4 @@
-//! Figures whose measurements are noisy: a mark behind each, and a note below their table.
+//! Figures whose measurements are noisy: a mark after each, and a note below their table.
 
 use std::time::Duration;
 

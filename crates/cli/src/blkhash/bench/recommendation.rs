@@ -1,4 +1,4 @@
-//! The implementation that a large job would choose, from measured rows, beside the assumed one.
+//! The implementation that a large job would choose, from measured rows, next to the assumed one.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub struct Recommendation {
     pub best: String,
     /// The name of the implementation that is used before anything is measured.
     pub assumed: String,
-    /// The time of the assumed implementation, relative to that of the best one.
+    /// The time of the assumed implementation, relative to the best one's.
     pub ratio: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Other programs beside blksum: the same bytes, in memory and in a file, and the same values.
+//! Other programs compared with blksum: the same bytes, in memory and in a file, and the same values.
 //!
 //! Each run is a process of its own, from its start to its end, and programs take turns. Bytes in memory are standard
 //! input (a file in memory), which a program reads. The file is named, so a program may map it or use several threads. It was
@@ -36,7 +36,7 @@ struct Row {
     tool: &'static Tool,
     /// Speeds of the program, or why it has none.
     theirs: Result<Speeds, Failure>,
-    /// Speeds of blksum, if it is installed beside this program.
+    /// Speeds of blksum, if it is installed in the folder of this program.
     ours: Option<Speeds>,
 }
 

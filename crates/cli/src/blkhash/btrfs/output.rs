@@ -29,7 +29,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Creates the output for one file system. `name` is that of its first image, `names` are those of its devices.
+    /// Creates the output for one file system. `name` is its first image's, `names` are its devices'.
     pub fn new(json: bool, name: &OsStr, names: Names, limit: Limit) -> Self {
         let shown = [0; Category::ALL.len()];
         Self { json, name: name.to_owned(), names, out: Out::unbuffered(), limit, shown }

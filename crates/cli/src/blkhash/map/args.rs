@@ -633,7 +633,7 @@ fn size(text: &str) -> Result<u64, String> {
     parse_size(text).map_err(str::to_owned)
 }
 
-/// Parses a percentage with up to four digits behind the point.
+/// Parses a percentage with up to four digits after the point.
 fn percent(text: &str) -> Result<Sample, String> {
     let invalid = || "use a percentage from 0 to 100, such as 0.1".to_owned();
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));

@@ -132,7 +132,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         sides.ignores_tail = tail::is_zero(ends, &reporter).named(names[0])?;
     }
     let partitions_of = |side: &Input| match side {
-        // The table is that of the disk, and offsets are those in the partition.
+        // The table is the disk's, and offsets are in the partition.
         Input::Map(_) if is_in_map => None,
         _ => side.partitions(),
     };
@@ -258,7 +258,7 @@ impl Input {
 
 /// Both sides of a comparison.
 enum Pair<'a> {
-    /// The names are those of the map and the image.
+    /// The names are the map's and the image's.
     MapAndImage(Box<Pairing<'a>>, [&'a OsString; 2], &'a Data),
     Maps(&'a Map, &'a Map),
     Images(&'a Data, &'a Data),
@@ -298,7 +298,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Compares an image with a map. The names are those of the map and the image.
+/// Compares an image with a map. The names are the map's and the image's.
 pub fn compare(
     pairing: &Pairing<'_>,
     [map_name, image_name]: [&OsString; 2],
@@ -426,7 +426,7 @@ fn part_name(partition: Option<u32>) -> String {
     }
 }
 
-/// The salt is that of the map, and images need none.
+/// The salt is the map's, and images need none.
 pub fn refuse_salt(source: &SourceArgs) -> Result<(), Failure> {
     match source.salt {
         Some(_) => Err(Failure::usage("--salt: a map has its own salt")),
@@ -434,7 +434,7 @@ pub fn refuse_salt(source: &SourceArgs) -> Result<(), Failure> {
     }
 }
 
-/// Returns whether two names are those of one file, which then has the same content with the same options.
+/// Returns whether two names refer to one file, which then has the same content with the same options.
 fn is_same_file(names: [&OsString; 2]) -> bool {
     let id = |name: &OsString| {
         let metadata = std::fs::metadata(name).ok()?;
@@ -447,7 +447,7 @@ pub fn partitions(data: &Data) -> Vec<Partition> {
     partition::table(data.source()).unwrap_or_default().partitions
 }
 
-const SHARD_OF_PARTITION: &str = "--shard and --range: the map is that of the whole image: leave out --partition, or \
+const SHARD_OF_PARTITION: &str = "--shard and --range: the map is of the whole image: leave out --partition, or \
                                   use the map of the partition";
 
 const ENCRYPTED: &str = "note: no block is equal: an encrypted backup of Proxmox hashes a key with each chunk, and its \

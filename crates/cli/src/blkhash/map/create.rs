@@ -43,7 +43,7 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
     if args.checksum.contains(&Construction::Linear) {
         return Err(Failure::usage("--checksum: maps need blocks, and linear has none"));
     }
-    // No empty map is left behind for an image that does not exist.
+    // No empty map remains for an image that does not exist.
     if let Location::Path(path) = Location::new(&args.image) {
         let path = container_of(path).unwrap_or(path);
         let metadata = std::fs::metadata(path).named(&args.image)?;
@@ -117,7 +117,7 @@ fn make(
         None => job.write(output.begin(header, data.size())?, reporter),
         Some(map) => {
             if map.commit().is_some() && !job.info.shows_changes() {
-                let note = "note: goes on, although nothing shows that this is the same image: devices and servers \
+                let note = "note: continues, although nothing shows that this is the same image: devices and servers \
                             do not say when they change";
                 messages::remark_of(args.image.as_bytes(), note);
             }
@@ -197,11 +197,11 @@ fn decide(
     info: &Info,
     key: Option<&Key>,
 ) -> Result<Next, Problem> {
-    // Without a checkpoint there is nothing to go on with.
+    // Without a checkpoint there is nothing to continue.
     if map.commit().is_none() {
         return Ok(Next::Over);
     }
-    // A seal over pages that anybody made would make them genuine.
+    // A seal over pages of unknown origin would make them genuine.
     let is_sealed = key.is_none_or(|key| map.check_seals(key).is_ok());
     let is_finished = map.commit().is_some_and(Commit::is_final);
     let old = map.info()?.and_then(|text| Info::parse(&text)).unwrap_or_default();
@@ -252,7 +252,7 @@ fn decide(
             Err(Problem::new("exists").with_hint(format!("{another}--force overwrites it")))
         }
         (false, _) => Err(Problem::new("is not finished")
-            .with_hint("--resume goes on with it, --force overwrites it")),
+            .with_hint("--resume continues it, --force overwrites it")),
     }
 }
 

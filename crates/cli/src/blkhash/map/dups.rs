@@ -29,7 +29,7 @@ pub fn run(args: &Dups) -> Result<Outcome, Failure> {
             }
         }
     }
-    // The counts of some of the maps would look like those of all.
+    // The counts of some of the maps would look like counts of all.
     if let (Some(header), Outcome::Clean) = (header, outcome) {
         let summary = dups.summary();
         let text = match args.json {

@@ -58,7 +58,7 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
     Ok(Outcome::Unknown)
 }
 
-/// A file or standard output. Tells errors of writing from those of the map.
+/// A file or standard output. Tells errors of writing from errors of the map.
 struct Target<'a> {
     /// `None` for standard output.
     output: Option<&'a Output>,

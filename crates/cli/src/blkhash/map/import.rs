@@ -23,7 +23,7 @@ pub fn run(args: &Import) -> Result<Outcome, Failure> {
         return Err(Failure::usage("a map is not written to a terminal"));
     }
     let key = open::key(args.key_file.as_deref()).map_err(Failure::usage)?;
-    // No empty map is left behind for an index that does not exist.
+    // No empty map remains for an index that does not exist.
     let file = open::file(Path::new(&args.file)).map_err(|error| match error {
         Error::Magic => Problem::from("is not a regular file"),
         error => Problem::from(error),

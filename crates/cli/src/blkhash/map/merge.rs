@@ -49,7 +49,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
         return Err(problem.with_outcome(Outcome::Useless)).named(name);
     }
     if maps.len() > 1 && infos.iter().any(|info| !info.shows_changes()) {
-        let note = "note: the parts do not show that they are of the same image: those of devices and servers, and \
+        let note = "note: the parts do not show that they are of the same image: parts of devices and servers, and \
                     those made with --no-source, do not say which";
         messages::remark(note);
     }
@@ -117,7 +117,7 @@ fn check_parts(
     for (name, part) in parts {
         let map = part.named(name)?;
         if let Some(key) = key {
-            // A seal over a part that anybody made would make it genuine.
+            // A seal over a part of unknown origin would make it genuine.
             map.check_seal(key).named(name)?;
         }
         maps.push(map);

@@ -12,7 +12,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Returns the first page of the part, and the page behind it, of an image of `pages` pages.
+    /// Returns the first page of the part, and the page after it, of an image of `pages` pages.
     pub fn pages(self, pages: u64) -> (u64, u64) {
         let at = |part: u64| {
             let page = u128::from(pages) * u128::from(part) / u128::from(self.count);

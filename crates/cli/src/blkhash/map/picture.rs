@@ -288,7 +288,7 @@ pub fn round(bytes: u64) -> String {
     Bytes(bytes).to_string().replace(".00 ", " ")
 }
 
-/// Columns of a row beside its cells: an offset of up to 11 characters, a space, two edges, and two spare
+/// Columns of a row besides its cells: an offset of up to 11 characters, a space, two edges, and two spare
 /// ones.
 const MARGIN: usize = 16;
 

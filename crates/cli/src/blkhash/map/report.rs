@@ -82,7 +82,7 @@ pub struct Differences {
     bytes: u64,
     /// Number of ranges that differ.
     ranges: u64,
-    /// The last run, which may go on.
+    /// The last run, which may continue.
     run: Option<RelatedRun>,
     limit: Limit,
     /// Number of ranges beyond the limit.
@@ -338,7 +338,7 @@ impl Differences {
         }
         match self.mode {
             Mode::Quiet => return,
-            // The last block of the left side may begin behind the end of the right one.
+            // The last block of the left side may begin past the end of the right one.
             Mode::Extents if length == 0 => return,
             Mode::Extents => return self.out.write(&format!("{offset} {length}\n")),
             Mode::Text | Mode::Json if self.limit.is_used_up() => {

@@ -69,7 +69,7 @@ fn class(look: Look, counts: &Counts) -> String {
     format!("{} s{share}", kind.name())
 }
 
-/// Returns the first cell of a partition and the cell behind it.
+/// Returns the first cell of a partition and the cell after it.
 fn span(cells: &Cells, partition: &Partition) -> Option<(usize, usize)> {
     let end = partition.offset.saturating_add(partition.length).min(cells.size());
     if partition.offset >= end {
@@ -118,7 +118,7 @@ fn outline(first: usize, end: usize, columns: usize) -> String {
     )
 }
 
-/// Draws lines beside the rows of each partition, with their numbers.
+/// Draws lines next to the rows of each partition, with their numbers.
 fn brackets(picture: &mut Picture, drawn: &[(u32, (usize, usize))], columns: usize, x: f64) {
     let mut rows: Vec<_> = drawn
         .iter()
@@ -219,7 +219,7 @@ const LETTER: f64 = 6.6;
 const MAX_NAME: usize = 56;
 const MAX_LABEL: usize = 17;
 
-/// Maximum number of partitions that are drawn, and of overlapping ones beside the rows.
+/// Maximum number of partitions that are drawn, and of overlapping ones next to the rows.
 const MAX_PARTITIONS: usize = 64;
 const MAX_LANES: usize = 4;
 

@@ -34,7 +34,7 @@ impl End<'_> {
     }
 }
 
-/// Returns whether the larger of two images has only zeros behind the end of the smaller one. The error names the
+/// Returns whether the larger of two images has only zeros past the end of the smaller one. The error names the
 /// side.
 pub fn is_zero(sides: [End<'_>; 2], reporter: &Reporter) -> Result<bool, Problem> {
     let [left, right] = sides.map(End::size);

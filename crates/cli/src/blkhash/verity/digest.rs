@@ -139,7 +139,7 @@ fn note(name: &OsStr, format: Format, source: &SourceArgs) {
     if is_meant || format == Format::Raw {
         return;
     }
-    let text = format!("{format}: digest of the content; -f raw prints that of the file");
+    let text = format!("{format}: digest of the content; -f raw prints the digest of the file");
     messages::remark_of(name.as_bytes(), &text);
 }
 

@@ -218,7 +218,7 @@ impl HashFile {
         Ok(())
     }
 
-    /// Returns whether the file is that of the data, which is then raw and ends before the hashes. Refuses
+    /// Returns whether the file is the file of the data, which is then raw and ends before the hashes. Refuses
     /// to write to any other file of the image.
     fn check_apart(&self, data: &Data, offset: u64, data_length: u64) -> Result<bool, String> {
         if !self.identity.is_in(data.image()) {
@@ -302,7 +302,7 @@ fn print(made: &Made, args: &Format) -> io::Result<()> {
             ("Hash algorithm:", superblock.digest_name().to_owned()),
             ("Salt:", if salt.is_empty() { "-".to_owned() } else { salt }),
         ];
-        // The spaces are those of veritysetup, which prints the size only without an offset.
+        // The spaces are as in veritysetup, which prints the size only without an offset.
         let mut tail = format!("Root hash:      \t{root}\n");
         if args.tree.hash_offset.unwrap_or(0) == 0 {
             tail += &format!("Hash device size: \t{end} [bytes]\n");

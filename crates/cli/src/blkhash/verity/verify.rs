@@ -272,7 +272,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns what lies in blocks of data.
+    /// Returns what is in blocks of data.
     fn content(&self, finding: &Finding) -> Content {
         match finding.problem {
             Problem::Data | Problem::Unreadable => {
@@ -322,7 +322,7 @@ impl<'a> Output<'a> {
             if is_other_root {
                 let what = if self.args.fs_verity { "digest" } else { "root hash" };
                 let hash = shown(&self.args.hash_file);
-                parts.push(format!("as the {what} is not that of {hash}, which matches the data"));
+                parts.push(format!("as the {what} differs from {hash}, which matches the data"));
             }
             if self.not_printed > 0 {
                 parts.push(format!("{} errors are not printed (--max-errors)", self.not_printed));

@@ -40,7 +40,7 @@ impl Counts {
         self.window.clone()
     }
 
-    /// Adds references to a cluster, if it lies in the window.
+    /// Adds references to a cluster, if it is in the window.
     #[inline]
     pub fn add(&mut self, cluster: u64, references: u64) {
         let Some(index) = cluster.checked_sub(self.window.start) else { return };

@@ -182,7 +182,7 @@ impl Check<'_> {
             structure: "L2 table",
             offset: table.offset + index * length,
             length,
-            // The state of a virtual machine lies behind the content.
+            // The state of a virtual machine follows the content.
             guest: Some(guest).filter(|guest| *guest < self.header.size),
         }
     }

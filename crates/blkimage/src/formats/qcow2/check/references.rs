@@ -48,7 +48,7 @@ impl Everything {
         Ok(new)
     }
 
-    /// Counts all references in the window, those of blocks of reference counts last.
+    /// Counts all references in the window, of blocks of reference counts last.
     pub fn count(&self, check: &mut Check<'_>) -> Result<()> {
         let bits = check.geometry.cluster_bits();
         check.count(0, 1, 1);

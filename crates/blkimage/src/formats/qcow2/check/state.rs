@@ -74,7 +74,7 @@ impl<'a> Check<'a> {
         Ok(check)
     }
 
-    /// Counts references to the clusters of a range. Returns whether the range lies in the file, or ends in the last
+    /// Counts references to the clusters of a range. Returns whether the range is in the file, or ends in the last
     /// cluster.
     pub fn count(&mut self, offset: u64, length: u64, references: u64) -> bool {
         let bits = self.geometry.cluster_bits();
@@ -87,7 +87,7 @@ impl<'a> Check<'a> {
         true
     }
 
-    /// Returns whether a range whose last byte is at `last` lies past the end of the file, by a cluster or more.
+    /// Returns whether a range whose last byte is at `last` is past the end of the file, by a cluster or more.
     pub fn is_past(&self, last: u64) -> bool {
         last >= self.length && last - self.length >= self.geometry.cluster_size() - 1
     }
@@ -144,7 +144,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Reports how much was read. Returns whether the check goes on.
+    /// Reports how much was read. Returns whether the check continues.
     pub fn goes_on(&mut self) -> bool {
         let read = self.input.read.take();
         if read > 0 && self.visitor.advance(read) == ControlFlow::Break(()) {

@@ -1,6 +1,6 @@
 //! Splits overlapping ranges into parts that are covered by the same ones.
 //!
-//! The tables of 65536 snapshots may lie in the same bytes, which are then read once.
+//! The tables of 65536 snapshots may be in the same bytes, which are then read once.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

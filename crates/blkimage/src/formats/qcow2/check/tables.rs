@@ -11,7 +11,7 @@ pub(super) struct L2Table {
     pub index: u32,
     /// Number of entries that name it in the L1 table of the current state.
     pub active: u32,
-    /// Number of entries that name it in those of snapshots.
+    /// Number of entries that name it in tables of snapshots.
     pub inactive: u32,
 }
 

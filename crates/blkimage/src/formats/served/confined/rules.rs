@@ -10,7 +10,7 @@ use std::path::Path;
 use blkconfine::files;
 use landlock::{AccessFs, PathBeneath, RulesetCreatedAttr, RulesetError};
 
-/// Returns rules for a server that runs `program` and reads `files`, each of which lies in a file
+/// Returns rules for a server that runs `program` and reads `files`, each of which is in a file
 /// system. Returns `None` if the kernel does not support Landlock.
 pub(in crate::formats::served) fn rules<F: AsFd>(
     program: &Path,

@@ -1,7 +1,7 @@
 //! Connections to a server that has not started yet.
 //!
 //! The listening socket has a name in the abstract namespace that the kernel chose, so no file or
-//! folder is left behind. The connections of this process fill its queue before the server starts. Then
+//! folder remains. The connections of this process fill its queue before the server starts. Then
 //! it is shut down, and no other process can connect.
 
 use std::io;

@@ -8,9 +8,9 @@
 //!
 //! If no entry is valid, the first one was torn or not begun, or the only one is damaged. Its place and
 //! its sequence number are not known, so that each sector that begins an entry of this log, also with one
-//! bit flipped, is examined. Behind it may lie sectors of an earlier log with its sequence number, because
-//! QEMU begins at the same place with the same number whenever it opens an image. Therefore sectors that
-//! seem to be written are no evidence, but a flipped bit is, and so is a tail that points to another entry.
+//! bit flipped, is examined. After it may be sectors of an earlier log with its sequence number, because QEMU begins at
+//! the same place with the same number whenever it opens an image. Therefore sectors that seem to be written are no
+//! evidence, but a flipped bit is, and so is a tail that points to another entry.
 
 use super::Log;
 use crate::error::Result;

@@ -266,7 +266,7 @@ fn entry_with_a_valid_checksum_that_is_not_valid() {
             continue;
         }
         corrupt(&builder, "is not valid although its checksum matches");
-        // Nor is it skipped if it is the only one, or lies elsewhere.
+        // Nor is it skipped if it is the only one, or is elsewhere.
         builder.put(LOG, &[0; 4096]);
         corrupt(&builder, "is not valid although its checksum matches");
     }

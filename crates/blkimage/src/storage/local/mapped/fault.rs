@@ -7,7 +7,7 @@
 //!
 //! Any other SIGBUS has the same effect as before the handler was installed. A fault runs the previous
 //! handler or ends the process. So does a signal that another process sent, unless it was ignored. The
-//! handler is then installed again, because that of Rust's runtime removes itself on an unknown signal.
+//! handler is then installed again, because the one of Rust's runtime removes itself on an unknown signal.
 //! A notification of a damaged page that no thread has touched yet (`BUS_MCEERR_AO`) needs no action,
 //! because its window may be unused and may be unmapped at any moment.
 
@@ -58,7 +58,7 @@ impl Watch {
 }
 
 impl Slot {
-    /// Returns the window, if `address` lies in it. The window with the address exists while the
+    /// Returns the window, if `address` is in it. The window with the address exists while the
     /// handler runs, because its reader is inside the handler. Other windows may come and go.
     fn window_of(&self, address: usize) -> Option<(usize, usize)> {
         let start = self.start.load(SeqCst);
@@ -136,7 +136,7 @@ fn pass_on_sent(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void)
 fn put_zeros(start: usize, length: usize) -> bool {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED;
     let start = ptr::with_exposed_provenance_mut(start);
-    // SAFETY: the range is that of a window, which its reader keeps mapped while it waits for the handler.
+    // SAFETY: the range is a window's, which its reader keeps mapped while it waits for the handler.
     unsafe { mmap_anonymous(start, length, ProtFlags::READ, flags) }.is_ok()
 }
 

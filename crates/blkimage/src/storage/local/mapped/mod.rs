@@ -70,7 +70,7 @@ struct Entry {
 
 impl Windows {
     /// Lends the `length` bytes from `offset` on of `file`, which has `size` bytes, or as many of them
-    /// as lie in one window.
+    /// as are in one window.
     pub fn lend(&self, file: &File, size: u64, offset: u64, length: usize) -> Option<Lent> {
         offset.checked_add(length as u64).filter(|end| *end <= size)?;
         let number = offset / WINDOW_SIZE;

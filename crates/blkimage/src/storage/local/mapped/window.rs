@@ -44,9 +44,9 @@ impl Window {
 
     /// Returns the bytes. Bytes past the end of the file must not be accessed.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` and `length` are those of a readable mapping that lives as long as `self`.
-        // This process does not write to it. Another process may write to the file, but lent bytes are
-        // only hashed or compared, for which any value is valid.
+        // SAFETY: `start` and `length` describe a readable mapping that lives as long as `self`. This process does not
+        // write to it. Another process may write to the file, but lent bytes are only hashed or compared, for which any
+        // value is valid.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 

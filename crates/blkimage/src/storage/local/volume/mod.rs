@@ -1,9 +1,9 @@
-//! Where the bytes of a file lie on its volume, as the file system reports it.
+//! Where the bytes of a file are on its volume, as the file system reports it.
 //!
-//! Two files that share an extent, because one is a reflink copy of the other or lies in a snapshot, have the same bytes
-//! there. Only btrfs and XFS are believed: they never write to an extent that two files share, and say which ones these are.
-//! An extent counts only if the file system calls it shared and says nothing about it that is not known here. Everything else
-//! has no place, so that it is read.
+//! Two files that share an extent, because one is a reflink copy of the other or is in a snapshot, have the same bytes
+//! there. Only btrfs and XFS are trusted: they never write to an extent that two files share, and say which ones these
+//! are. An extent counts only if the file system calls it shared and says nothing about it that is not known here.
+//! Everything else has no place, so that it is read.
 
 mod reply;
 
@@ -22,7 +22,7 @@ pub(super) fn of(file: &File, stamp: Stamp) -> Option<VolumeId> {
     Some(volume.into())
 }
 
-/// Returns where the bytes of a file on this volume lie, as
+/// Returns where the bytes of a file on this volume are, as
 /// [`Storage::volume_origins`](crate::Storage::volume_origins) does.
 pub(super) fn origins(
     volume: VolumeId,

@@ -8,7 +8,7 @@ use crate::sys::{Reply, VolumeExtent};
 
 /// Returns the origins of `range`, or of the start of it if the reply had no room for more.
 ///
-/// A reply whose extents do not follow each other is not believed at all.
+/// A reply whose extents do not follow each other is not trusted at all.
 pub(super) fn origins(reply: &Reply, volume: VolumeId, range: Range<u64>) -> Vec<Origin> {
     let other = |range: Range<u64>| Origin {
         offset: range.start,
@@ -46,7 +46,7 @@ pub(super) fn origins(reply: &Reply, volume: VolumeId, range: Range<u64>) -> Vec
     origins
 }
 
-/// Returns the address of bytes that lie on the volume as they are, in an extent that several files have.
+/// Returns the address of bytes that are on the volume as they are, in an extent that several files have.
 fn address(extent: &VolumeExtent) -> Option<u64> {
     let is_aligned = (extent.logical | extent.physical | extent.length).is_multiple_of(SECTOR);
     let is_plain = extent.flags & !LAST == SHARED && is_aligned && extent.physical > 0;
@@ -60,7 +60,7 @@ const LAST: u32 = 0x1;
 /// `FIEMAP_EXTENT_SHARED`.
 const SHARED: u32 = 0x2000;
 
-/// Every extent of a file system is a multiple of this, but those that lie in its metadata.
+/// Every extent of a file system is a multiple of this, except in its metadata.
 const SECTOR: u64 = 512;
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ pub(super) fn library() -> Result<&'static Functions, String> {
         let library = LIBNBD.iter().find_map(open);
         let library =
             library.ok_or_else(|| format!("needs {name}, which cannot be loaded: {INSTALL}"))?;
-        // SAFETY: the name is that of libnbd's stable interface, and the library is leaked below.
+        // SAFETY: the name belongs to libnbd's stable interface, and the library is leaked below.
         let functions = unsafe { Functions::find(&library) }
             .map_err(|_| format!("needs a newer {name} than is installed: {INSTALL}"))?;
         std::mem::forget(library);

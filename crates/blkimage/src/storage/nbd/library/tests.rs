@@ -31,7 +31,7 @@ fn extents_of_both_sizes() {
     let mut pairs = [LongExtent { length: 1 << 40, flags: 3 }, LongExtent { length: 9, flags: 0 }];
     let mut numbers = [512u32, 2, 7, 0];
     let (name, mut errno) = (c"base:allocation".as_ptr(), 0);
-    // SAFETY: the data is that of the callbacks, and the arrays have the given lengths.
+    // SAFETY: the data belongs to the callbacks, and the arrays have the given lengths.
     unsafe {
         (long.callback.unwrap())(long.data, name, 5, pairs.as_mut_ptr(), 2, &raw mut errno);
         (long.callback.unwrap())(long.data, name, 6, std::ptr::null_mut(), 0, &raw mut errno);

@@ -2,7 +2,7 @@
 //! two a checksum waits for.
 //!
 //! The beginning of the image is hashed with every digest in turn, several times over, from the
-//! page cache, and read past the cache where there is something behind it.
+//! page cache, and read past the cache where there is storage below it.
 
 mod beginning;
 mod report;
@@ -34,7 +34,7 @@ pub fn run(args: &BenchImage) -> Result<Outcome, Failure> {
     }
     super::super::warn(args.digests());
     let options = args.opening.confine([&args.image.clone().into_os_string()])?;
-    // Nobody keeps the checksums of a device that is mounted.
+    // The checksums of a mounted device are of no use.
     let force_share = options.force_share || crate::image::open::is_device(&args.image);
     match measure(args, &options.force_share(force_share)) {
         Ok(report) if args.json => print(&report::json(&report)),
@@ -147,12 +147,12 @@ fn parameters(digest: Algorithm) -> Result<Parameters, blkhash::Error> {
     Parameters::new(digest, Construction::default(), BlockSize::DEFAULT)
 }
 
-/// Whether the file lies in a file system that has nothing but the page cache.
+/// Whether the file is in a file system that has nothing but the page cache.
 fn is_in_memory(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| blksys::file_system(&file).is_memory)
 }
 
-/// Each case is measured so many times, in turns with the others.
+/// Each case is measured that many times, in turns with the others.
 const ROUNDS: usize = 5;
 
 /// The data that tells how fast the image can be read.

@@ -25,7 +25,7 @@ pub struct Report {
     /// Bytes of data in those.
     pub data: u64,
     /// Bytes of data in a second that the storage gives on the most threads, past the page cache;
-    /// none where there is nothing behind the cache, or it cannot be passed.
+    /// none where there is nothing below the cache, or it cannot be passed.
     pub storage: Option<Spread>,
     /// Digests in the order they were asked for, `null` first.
     pub rows: Vec<Row>,

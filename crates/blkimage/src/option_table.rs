@@ -273,7 +273,7 @@ table! {
         topic: Topic::Safety,
         kind: OptionKind::Folder,
         text: "Folder of the certificates for nbds:// URIs",
-        default: "that of libnbd",
+        default: "the folder of libnbd",
         set: |options, value| {
             options.nbd.tls_certificates = Some(value.path()?);
             Ok(())
@@ -286,7 +286,7 @@ table! {
         topic: Topic::Safety,
         kind: OptionKind::File,
         text: "Authorities that https:// and s3:// servers are trusted by, as PEM",
-        default: "those of the system",
+        default: "the authorities of the system",
         set: |options, value| {
             options.http.tls_ca = Some(value.path()?);
             Ok(())

@@ -75,7 +75,7 @@ pub struct Args {
     )]
     pub changes_format: Option<Form>,
 
-    /// Go on with a copy that was interrupted, behind the last checkpoint in the map of --map
+    /// Continue an interrupted copy after the last checkpoint in the map of --map
     #[arg(help_heading = COPY, long, requires = "map", conflicts_with = "update")]
     pub resume: bool,
 
@@ -114,7 +114,7 @@ pub struct Args {
     pub reflink: Option<Reflink>,
 
     /// What is compared with the source: readback (the destination, read again), source (nothing: the checksum
-    /// is that of what was read) or none (no checksum) [default: readback, for standard output source]
+    /// is the checksum of the content that was read) or none (no checksum) [default: readback, for standard output source]
     #[arg(
         help_heading = COPY, long, value_name = "WHAT",
         value_parser = Named::<Verification>::of(Verification::names), hide_possible_values = true
@@ -151,7 +151,7 @@ pub struct Args {
     )]
     pub progress: Option<When>,
 
-    /// Also write the block map of the content to FILE, with a checkpoint every 30 seconds, from which --resume goes on
+    /// Also write the block map of the content to FILE, with a checkpoint every 30 seconds, from which --resume continues
     #[arg(help_heading = OUTPUT, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub map: Option<PathBuf>,
 

@@ -156,7 +156,7 @@ pub struct Owners {
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: OsString,
 
-    /// Bytes of its content: one, or those of a range, such as 1G-2G. Offsets may be hexadecimal (0x1000) or count sectors of
+    /// Bytes of its content: one, or a range, such as 1G-2G. Offsets may be hexadecimal (0x1000) or count sectors of
     /// 512 bytes (8s) [default: all]
     #[arg(value_name = "RANGE", value_parser = parse_bytes)]
     pub ranges: Vec<Range>,

@@ -147,7 +147,7 @@ pub struct Args {
     pub allow_uri: bool,
 
     /// Digest algorithm [default: sha256]. If repeated, each image is read once for all of them.
-    /// NAME:HOW gives one its own construction, NAME:bytes is that of the bytes of the file, beside the
+    /// NAME:HOW gives one its own construction, NAME:bytes hashes the bytes of the file, beside the
     /// checksum of its content
     #[arg(
         help_heading = CHECKSUM, short, long, value_name = "NAME",
@@ -285,7 +285,7 @@ const OTHER: &str = "Other";
 const ABOUT: &str = "\
 Print or check checksums of disk images.
 
-The checksum is that of the content that a guest sees, and does not depend on the format of the \
+The checksum covers the content that a guest sees, and does not depend on the format of the \
 image. With no IMAGE, or when IMAGE is -, read standard input.";
 
 const MAX_ZEROS_HELP: &str = "Refuse images with more than SIZE of zeros that are not stored [default: 2^32 blocks, 256T with the \

@@ -140,11 +140,11 @@ pub struct Create {
     #[arg(long, value_name = "K/N", value_parser = Shard::from_str)]
     pub shard: Option<Shard>,
 
-    /// Go on with an unfinished map
+    /// Continue an unfinished map
     #[arg(long)]
     pub resume: bool,
 
-    /// Do nothing if the map is that of the image as it is, by the sizes and times of its files
+    /// Do nothing if the map belongs to the image as it is, by the sizes and times of its files
     #[arg(long)]
     pub if_changed: bool,
 
@@ -168,7 +168,7 @@ pub struct Create {
     #[arg(long)]
     pub no_source: bool,
 
-    /// Seconds between two checkpoints, from which --resume goes on [default: 30]
+    /// Seconds between two checkpoints, from which --resume continues [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub checkpoint: Option<Duration>,
 
@@ -596,7 +596,7 @@ pub struct Import {
     #[arg(long, value_name = "SIZE", value_parser = block_size)]
     pub block_size: Option<BlockSize>,
 
-    /// Size of the image, if the index does not have it [default: that of the blocks]
+    /// Size of the image, if the index does not have it [default: the end of the blocks]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<u64>,
 
@@ -665,7 +665,7 @@ changed meanwhile.";
 
 const UPDATE_HELP: &str = "\
 Blocks that are called changed are read, and the others keep their digests. A sample of the others is compared with the \
-map. Exit status is 0 if the map is that of the image now, 1 if a block of the sample changed, so that the list is not \
+map. Exit status is 0 if the map now matches the image, 1 if a block of the sample changed, so that the list is not \
 complete, 2 on an error, 3 if the bitmap, overlay or older state does not belong to the map, or the image changed meanwhile, 4 if \
 another process writes the map. The map is as it was unless the status is 0.";
 

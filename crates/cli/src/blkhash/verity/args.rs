@@ -238,12 +238,12 @@ fn uuid(text: &str) -> Result<Uuid, &'static str> {
 }
 
 const DIGEST_HELP: &str = "\
-The digest is that of the content that a guest sees. For the digest of the file itself, as fsverity prints it, add \
+The digest covers the content that a guest sees. For the digest of the file itself, as fsverity prints it, add \
 -f raw.";
 
 const FORMAT_HELP: &str = "\
 The hash file is the same for all formats of the image, and the one that veritysetup makes of its raw content. \
-DATA and HASH may be one raw file, with --hash-offset behind the data.";
+DATA and HASH may be one raw file, with --hash-offset after the data.";
 
 const VERIFY_HELP: &str = "\
 Exit status is 0 if all data was verified and the tree is intact, 1 if something does not match, 2 if something \

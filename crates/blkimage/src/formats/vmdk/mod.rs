@@ -6,6 +6,7 @@
 
 pub(crate) mod descriptor;
 mod header;
+mod names;
 mod se_sparse;
 mod sparse;
 
@@ -60,7 +61,11 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     };
     let expected = descriptor.parent_cid;
     let check = move |found: &HostFile| check_cid(found, expected);
-    let backing = descriptor.parent.map(|name| BackingFile::parent(name, Format::Vmdk, check));
+    let encoding = descriptor.encoding;
+    let backing = descriptor.parent.map(|name| {
+        let other_name = names::in_utf8(&name, encoding.as_deref());
+        BackingFile { other_name, ..BackingFile::parent(name, Format::Vmdk, check) }
+    });
     Ok(OpenedLayer { layer: Box::new(vmdk), backing })
 }
 
@@ -124,7 +129,8 @@ fn open_extents(chain: &mut Chain<'_>, image: &Candidate, descriptor: &Descripto
         let file = match known.iter().find(|(known, _)| known == name) {
             Some((_, file)) => file.clone(),
             None => {
-                let file = chain.follow(image, "extent", name)?.0;
+                let other = names::in_utf8(name, descriptor.encoding.as_deref());
+                let file = chain.follow_either(image, "extent", name, other)?.0;
                 known.push((name, file.clone()));
                 vmdk.files.push(file.clone());
                 file

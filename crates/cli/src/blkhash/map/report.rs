@@ -15,10 +15,9 @@ use blkrecord::{Flat, Name};
 use blksum::map::AuditSummary;
 use blksum::{RelatedRun, Relation, Sides, Unreadable};
 
-use self::summary::plural;
 use super::args::Report;
 use super::picture::{self, Cells, Screen};
-use super::relations::{self, Counts, Labels};
+use super::relations::{self, Counts, Labels, plural};
 use super::svg;
 use crate::blkhash::limit::Limit;
 use crate::blkhash::out::Out;

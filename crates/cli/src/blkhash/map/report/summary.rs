@@ -4,7 +4,7 @@ use blksum::map::AuditSummary;
 use blksum::{Relation, Sides};
 
 use super::Differences;
-use crate::blkhash::map::relations;
+use crate::blkhash::map::relations::{self, plural};
 use crate::size::Bytes;
 
 impl Differences {
@@ -130,8 +130,4 @@ fn larger_side(sides: Sides) -> Option<String> {
     };
     let zeros = if sides.ignores_tail { ", all zeros" } else { "" };
     Some(format!("{side} has {more} {} more{zeros}", plural(more, "byte", "bytes")))
-}
-
-pub(super) fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
-    if count == 1 { one } else { many }
 }

@@ -294,6 +294,7 @@ complete -c blkhash -n '__blkhash_at blkhash map verify' -l range -r -f -d 'Only
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l key-file -r -F -d 'Check the seal of the map with the key in FILE'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l ignore-zero-tail -d 'Ignore trailing zeros of the larger image'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l ignore-free -d 'Ignore blocks that lie in free space of the image\'s file systems'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l ignore-unknown -d 'Ignore blocks that the map does not know'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -s q -l quiet -d 'Print nothing'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l extents -d 'Print only the extents that differ: offset and length in bytes, one per line'
 complete -c blkhash -n '__blkhash_at blkhash map verify' -l picture -F -d 'Draw a picture on the terminal, or to FILE as SVG'

@@ -1,5 +1,6 @@
 //! Reads any bytes as an index of another program, in every format. The map has the digests that are in the bytes, and is the
-//! same after it is written as lines and read.
+//! same after it is written as lines and read. The ranges of a bmap are in order, and ranges of one block have the digests of the
+//! map.
 
 #![no_main]
 

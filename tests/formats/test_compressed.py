@@ -10,13 +10,13 @@ import re
 import shlex
 import struct
 import subprocess
-import sys
 import zlib
 
 import pytest
 
 import images
 from commands import mostly_slow
+from memory import peak
 
 # COMMAND for a file, by the extension of the result. The content is in FILE, the result goes to standard output.
 COMMANDS = {
@@ -376,22 +376,6 @@ def test_limits(blksum, workdir):
         assert result.returncode == 1 and b"has far more content than it stores" in result.stderr, result.stderr
         assert b"--max-zeros=SIZE allows more" in result.stderr
         assert values(blksum, name) == values(blksum, "zeros")
-
-
-# A child process starts with the peak memory of its parent in the kernel's statistics. This parent is small.
-MEASURE = """
-import resource, subprocess, sys
-status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
-print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)
-"""
-
-
-def peak(program, *args):
-    """Runs a program. Returns its status, its errors and the most memory that it had, in bytes."""
-    command = [sys.executable, "-S", "-c", MEASURE, program, *args]
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
-    status, most = map(int, result.stdout.split())
-    return status, result.stderr, most
 
 
 def number_of_xz(number):

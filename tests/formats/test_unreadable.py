@@ -8,6 +8,7 @@ import pytest
 
 import images
 from commands import HANG, blksum_path
+from servers import FAILING
 
 KIB = 1 << 10
 BLOCK = 64 * KIB
@@ -132,30 +133,6 @@ def test_what_lies_behind_the_end_of_a_file_is_unreadable(disk, format):
     assert min(first for first, _, _ in ranges) in range(20, 40)
 
 
-# Fails to read blocks that a file lists, and forgets those that are written.
-SERVER = r"""
-case "$1" in
-get_size) stat -L -c %s "$disk" ;;
-can_write | can_flush) ;;
-thread_model) echo serialize_all_requests ;;
-pread)
-    while read -r first length; do
-        if [ "$4" -lt $((first + length)) ] && [ "$first" -lt $(($4 + $3)) ]; then
-            echo EIO the sector is bad >&2
-            exit 1
-        fi
-    done < "$bad"
-    dd if="$disk" iflag=skip_bytes,count_bytes skip="$4" count="$3" bs=64k status=none ;;
-pwrite)
-    dd of="$disk" oflag=seek_bytes seek="$4" conv=notrunc bs=64k status=none
-    awk -v from="$4" -v to=$(($4 + $3)) '$1 < from || $1 + $2 > to' "$bad" > "$bad.new"
-    mv "$bad.new" "$bad" ;;
-flush) ;;
-*) exit 2 ;;
-esac
-"""
-
-
 @pytest.fixture
 def bad_export(disk, servers):
     """An export with bad sectors, and the file that lists them."""
@@ -163,7 +140,7 @@ def bad_export(disk, servers):
     bad = disk / "bad"
     bad.write_text("".join(f"{first} {length}\n" for first, length in BAD))
     script = disk / "server.sh"
-    script.write_text(f"#!/bin/sh\ndisk={disk}/copy.raw\nbad={bad}\n" + SERVER)
+    script.write_text(f"#!/bin/sh\ndisk={disk}/copy.raw\nbad={bad}\n" + FAILING)
     script.chmod(0o755)
     return servers.writable_nbdkit("sh", str(script)).uri(), bad
 

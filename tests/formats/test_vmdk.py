@@ -457,8 +457,8 @@ def test_wrong_streams(blksum):
     content = random_content(random.Random(16), 8 * GRAIN)
     grains = vmdk.grains_of(content)
     for fields, word in [
-        ({"lba": lambda sector: sector + 128}, "is marked as that of sector"),
-        ({"lba": lambda sector: 1 << 60}, "is marked as that of sector"),
+        ({"lba": lambda sector: sector + 128}, "is marked as the grain of sector"),
+        ({"lba": lambda sector: 1 << 60}, "is marked as the grain of sector"),
         ({"size": lambda length: 0}, "impossible length"),
         ({"size": lambda length: 2 * GRAIN - 11}, "impossible length"),
         ({"size": lambda length: (1 << 32) - 1}, "impossible length"),
@@ -644,13 +644,71 @@ def test_names_in_other_encodings(blksum, name, encoding):
     [old] = re.findall(rb'FLAT "(.*)" 0', good)
     new = name.encode(encoding) + b"-flat.vmdk"
     os.rename(old, new)
-    text = good.replace(old, new).replace(b"version=1\n", b'version=1\nencoding="%s"\n' % encoding.encode())
+    text = good.replace(old, new).replace(b'"UTF-8"', b'"%s"' % encoding.encode())
     put("disk.vmdk", text)
-    check(blksum, "disk.vmdk", content, libvmdk=False)
+    check(blksum, "disk.vmdk", content, libvmdk=encoding == "UTF-8")
+
+
+# The label that VMware or VirtualBox writes, the codec of Python, and a name. libvmdk knows all labels but two.
+ENCODINGS = [
+    ("GBK", "gbk", "磁盘"),
+    ("windows-936", "gbk", "磁盘"),
+    ("Shift_JIS", "shift_jis", "ソ表"),
+    ("windows-932", "cp932", "ソ表"),
+    ("big5", "big5", "磁碟"),
+    ("windows-1252", "cp1252", "Dätenträger €"),
+    ("ISO-8859-1", "latin-1", "Dätenträger"),
+    ("windows-1251", "cp1251", "Диск"),
+    ("UTF-8", "utf-8", "磁盘"),
+]
+
+
+@pytest.mark.parametrize("label, codec, name", ENCODINGS)
+def test_files_with_names_in_unicode(blksum, label, codec, name):
+    """VMware decodes the names in a descriptor, and the file has the name in UTF-8. QEMU does not find it."""
+    rng = random.Random(label)
+    content, changed = random_content(rng, MIB), random_content(rng, MIB)
+    described(name, [(2048, "FLAT", content)], "monolithicFlat", cid=0xC0FFEE)
+    base = f"{name}.vmdk"
+    text = pathlib.Path(base).read_text().replace('"UTF-8"', f'"{label}"')
+    put(base, text.encode(codec))
+    assert pathlib.Path(f"{name}-0.vmdk").exists() and (label == "UTF-8" or name.encode() not in text.encode(codec))
+    check(blksum, base, content, qemu=label == "UTF-8", libvmdk=label not in ("big5", "ISO-8859-1"))
+    grains = [piece if rng.randrange(2) else None for piece in vmdk.grains_of(changed)]
+    merged = b"".join(piece or content[at * GRAIN : at * GRAIN + GRAIN] for at, piece in enumerate(grains))
+    text = vmdk.descriptor([line(2048, "SPARSE", f"{name}-top.vmdk")], "monolithicSparse", parent_cid=0xC0FFEE, parent=base)
+    text = text.decode().replace('"UTF-8"', f'"{label}"').encode(codec)
+    put("top.vmdk", vmdk.sparse(grains, 2048, text))
+    check(blksum, "top.vmdk", merged, qemu=label == "UTF-8", libvmdk=False)
+    # A file whose name has the bytes of the descriptor comes first, as in QEMU.
+    other = name.encode(codec) + b"-0.vmdk"
+    if label != "UTF-8":
+        with open(other, "wb") as file:
+            file.write(changed)
+        check(blksum, base, changed, libvmdk=False)
+        os.unlink(other)
+    # No other file is opened because of its name.
+    os.rename(f"{name}-0.vmdk", "elsewhere")
+    os.symlink(os.path.abspath("elsewhere"), f"{name}-0.vmdk")
+    assert_refused(blksum, base, "leads out of the image's own folder")
+
+
+def test_unknown_encodings(blksum):
+    content = random_content(random.Random(25), MIB)
+    good = pathlib.Path(described("disk", [(2048, "FLAT", content)], "monolithicFlat")).read_bytes()
+    for label in ("x-unknown", "", "UTF-7", "GBK\x1b"):
+        text = good.replace(b'"UTF-8"', b'"%s"' % label.encode())
+        # Names in ASCII need no encoding.
+        put("disk.vmdk", text)
+        check(blksum, "disk.vmdk", content, libvmdk=False)
+        put("disk.vmdk", text.replace(b"disk-0", b"d\xefsk-0"))
+        assert_refused(blksum, "disk.vmdk", "which is not known")
+    put("disk.vmdk", good.replace(b'"UTF-8"', b'"GBK"').replace(b"disk-0", b"d\xff\xff-0"))
+    assert_refused(blksum, "disk.vmdk", "which is no text in its encoding, GBK")
 
 
 def test_a_part_that_ends_within_a_grain_is_the_last(blksum):
-    """For QEMU and libvmdk, its last grain goes on over the next part."""
+    """For QEMU and libvmdk, its last grain continues over the next part."""
     first, second = b"A" * 51200 + b"X" * 14336, b"B" * GRAIN
     parts = [(100, "SPARSE", vmdk.sparse([first], 100)), (128, "SPARSE", vmdk.sparse([second], 128))]
     for follower in (parts[1], (128, "FLAT", second)):
@@ -661,7 +719,7 @@ def test_a_part_that_ends_within_a_grain_is_the_last(blksum):
 
 
 def test_a_blank_line_is_no_extent(blksum):
-    """QEMU reads the extent behind it twice."""
+    """QEMU reads the extent after it twice."""
     content = random_content(random.Random(21), MIB)
     good = pathlib.Path(described("disk", [(2048, "FLAT", content)], "monolithicFlat")).read_bytes()
     put("disk.vmdk", good.replace(b"RW 2048", b"\nRW 2048"))

@@ -165,3 +165,27 @@ def certtool(folder, name, template, *args):
     images.run("certtool", "--generate-privkey", "--key-type=ecdsa", "--outfile", str(key))
     args = [*args, "--load-privkey", key, "--template", info]
     images.run("certtool", *map(str, args), "--outfile", str(folder / f"{name}-cert.pem"))
+
+
+# A plugin of nbdkit that fails to read the ranges listed in a file, until they are written.
+FAILING = r"""
+case "$1" in
+get_size) stat -L -c %s "$disk" ;;
+can_write | can_flush) ;;
+thread_model) echo serialize_all_requests ;;
+pread)
+    while read -r first length; do
+        if [ "$4" -lt $((first + length)) ] && [ "$first" -lt $(($4 + $3)) ]; then
+            echo EIO the sector is bad >&2
+            exit 1
+        fi
+    done < "$bad"
+    dd if="$disk" iflag=skip_bytes,count_bytes skip="$4" count="$3" bs=64k status=none ;;
+pwrite)
+    dd of="$disk" oflag=seek_bytes seek="$4" conv=notrunc bs=64k status=none
+    awk -v from="$4" -v to=$(($4 + $3)) '$1 < from || $1 + $2 > to' "$bad" > "$bad.new"
+    mv "$bad.new" "$bad" ;;
+flush) ;;
+*) exit 2 ;;
+esac
+"""

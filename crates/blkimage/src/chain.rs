@@ -78,7 +78,12 @@ pub(crate) struct BackingFile {
     pub format: Option<Vec<u8>>,
     /// Check of the file, if the format records what its parent is.
     pub check: Option<ParentCheck>,
+    /// See [`Chain::follow_either`].
+    pub other_name: OtherName,
 }
+
+/// A second name by which a file is sought. The error says why a name that is needed is not known.
+pub(crate) type OtherName = std::result::Result<Option<Vec<u8>>, String>;
 
 impl BackingFile {
     /// Creates a parent of the format of its child, which `check` recognises.
@@ -88,7 +93,7 @@ impl BackingFile {
         check: impl FnOnce(&HostFile) -> Result<()> + 'static,
     ) -> Self {
         let format = Some(format.name().into());
-        Self { name, format, check: Some(Box::new(check)) }
+        Self { name, format, check: Some(Box::new(check)), other_name: Ok(None) }
     }
 }
 
@@ -193,11 +198,34 @@ impl<'a> Chain<'a> {
         Ok((file, folder))
     }
 
+    /// Opens a file that `image` refers to like [`follow`](Self::follow), by its other name if there is no file with the first.
+    pub fn follow_either(
+        &mut self,
+        image: &Candidate,
+        what: &'static str,
+        name: &[u8],
+        other: OtherName,
+    ) -> Result<(Arc<HostFile>, Folder)> {
+        let error = match self.follow(image, what, name) {
+            Err(error) if image.folder.lacks(name, &error) => error,
+            found => return found,
+        };
+        match other {
+            Ok(None) => Err(error),
+            Ok(Some(other)) => self.follow(image, what, &other),
+            Err(reason) => {
+                let reason = format!("names the {what} \"{}\", {reason}", excerpt(name));
+                Err(image.file.error(ErrorKind::Reference, reason))
+            }
+        }
+    }
+
     /// Opens the backing file of `image`, through the gate.
     pub fn follow_backing(&mut self, image: &Candidate, backing: BackingFile) -> Result<Candidate> {
         let format = self.backing_format(image, &backing)?;
-        let (file, folder) = self.follow(image, "backing file", &backing.name)?;
-        if let Some(check) = backing.check {
+        let BackingFile { name, check, other_name, .. } = backing;
+        let (file, folder) = self.follow_either(image, "backing file", &name, other_name)?;
+        if let Some(check) = check {
             check(&file)?;
         }
         Ok(Candidate { file, folder, format, start: 0 })

@@ -45,6 +45,20 @@ pub(crate) enum Folder {
     Unknown,
 }
 
+impl Folder {
+    /// Returns whether a name that is not ASCII could not be opened because nothing here has it.
+    pub fn lacks(&self, name: &[u8], error: &Error) -> bool {
+        let cause = error.io_error().and_then(Errno::from_io_error);
+        match self {
+            // Names of objects are text.
+            #[cfg(feature = "http")]
+            Self::Url(_) => std::str::from_utf8(name).is_err(),
+            // Some file systems take only names in UTF-8.
+            _ => matches!(cause, Some(Errno::NOENT | Errno::ILSEQ)) && !name.is_ascii(),
+        }
+    }
+}
+
 /// A reference as recorded in an image.
 #[derive(Clone, Copy)]
 pub(crate) struct Reference<'a> {

@@ -39,7 +39,7 @@ formats! {
     /// An object on each line for a block with data, a run of zeros or a run of unknown blocks, and a summary on
     /// the last one.
     Json: json;
-    /// The block map of bmaptool, version 2.0, with a range for each block with data.
+    /// The block map of bmaptool, with a range for each block with data. [`Bmap`](crate::Bmap) reads longer ranges.
     Bmap: bmap;
     /// The fixed index of a Proxmox backup, with chunks of the block size. One that is written has no time, and its UUID
     /// depends on the content.

@@ -2,8 +2,8 @@
 //!
 //! [`Index::open`] recognises an index and reads its parameters. [`Index::write`] passes its digests to a
 //! [`blkmap::Writer`]. [`open`] makes a map in a temporary file, so that an index is read wherever a map is. [`export`]
-//! writes a map in a format. [`Format`] has a row for each format, whose file has its `Codec`: how it is
-//! recognised, read and written.
+//! writes a map in a format. [`Bmap`] has checksums of ranges of several blocks, of which no map can be made. [`Format`] has a
+//! row for each format, whose file has its `Codec`: how it is recognised, read and written.
 //!
 //! An index may come from an untrusted source. It is read in order and not kept, and nothing is allocated for a number in it.
 
@@ -31,6 +31,7 @@ mod target;
 mod text;
 mod walk;
 
+pub use bmap::{Bmap, BmapRange, BmapRanges};
 pub use export::export;
 pub use format::Format;
 pub use index::Index;

@@ -1,12 +1,18 @@
-//! The block map of bmaptool, version 2.0: XML with ranges of blocks and a checksum for each range.
+//! The block map of bmaptool: XML with ranges of blocks and a checksum for each range. Versions 2.0, 1.4 and 1.3 are read,
+//! and 2.0 is written.
 //!
 //! The file has its own checksum, the digest of the file with zeros instead of the digits.
 
+mod head;
 mod names;
 mod read;
 mod write;
+mod xml;
 
-use self::read::{is_start, open};
+pub use self::read::{Bmap, BmapRange, BmapRanges};
+
+use self::head::is_start;
+use self::read::open;
 use self::write::write;
 use crate::codec::{Codec, boxed};
 

@@ -3,11 +3,11 @@
 
 use std::ffi::OsStr;
 
-use blkhash::{Algorithm, BlockDigests, BlockSize, Salt, Sink};
-use blkindex::{Format, Index, Options, export};
+use blkhash::{Algorithm, BlockDigests, BlockSize, Digester, Salt, Sink};
+use blkindex::{Bmap, Format, Index, Options, export};
 use blkmap::{BlockRun, Header, Map, Writer, check};
 
-/// Returns a small index in each format, and a bmap and lines with unknown blocks.
+/// Returns a small index in each format, a bmap and lines with unknown blocks, and bmaps with long ranges in each version.
 pub fn samples() -> Vec<Vec<u8>> {
     let mut samples: Vec<Vec<u8>> = Vec::new();
     for (algorithm, first) in
@@ -22,7 +22,36 @@ pub fn samples() -> Vec<Vec<u8>> {
         }
     }
     samples.push(S3.as_bytes().to_vec());
+    let new = (Algorithm::Sha256, "<ChecksumType>sha256</ChecksumType>", "BmapFileChecksum");
+    for (version, (algorithm, kind, own), attribute) in [
+        ("2.0", new, "chksum"),
+        ("1.4", new, "chksum"),
+        ("1.3", (Algorithm::Sha1, "", "BmapFileSHA1"), "sha1"),
+    ] {
+        samples.push(bmap(version, algorithm, kind, own, attribute).into_bytes());
+    }
     samples
+}
+
+/// Returns a bmap of 20 blocks with three ranges.
+fn bmap(version: &str, algorithm: Algorithm, kind: &str, own: &str, attribute: &str) -> String {
+    let digest = |bytes: &[u8]| {
+        let mut state = Digester::new(algorithm).start();
+        state.update(bytes);
+        state.finalize().to_string()
+    };
+    let range = |blocks| format!("<Range {attribute}=\"{}\"> {blocks} </Range>\n", digest(b"x"));
+    let with = |checksum: &str| {
+        format!(
+            "<?xml version=\"1.0\" ?>\n<bmap version=\"{version}\">\n<ImageSize> 10000 </ImageSize>\n<BlockSize> 512 \
+             </BlockSize>\n<BlocksCount> 20 </BlocksCount>\n<MappedBlocksCount> 13 </MappedBlocksCount>\n{kind}\n<{own}> \
+             {checksum} </{own}>\n<BlockMap>\n{}{}{}</BlockMap>\n</bmap>\n",
+            range("0-1"),
+            range("7"),
+            range("10-19"),
+        )
+    };
+    with(&digest(with(&"0".repeat(algorithm.digest_size() * 2)).as_bytes()))
 }
 
 /// Returns a map of 140 blocks, which knows the pages from `first` on.
@@ -46,8 +75,41 @@ fn map(algorithm: Algorithm, first: u64) -> Map {
 /// Reads bytes as each format. Returns the number of formats that they have.
 pub fn check_index(bytes: &[u8]) -> usize {
     let file = bytes.to_vec();
+    check_ranges(&file);
     let formats = Format::ALL.iter().copied().map(Some).chain([None]);
     formats.filter(|format| check_format(&file, *format)).count()
+}
+
+/// Reads bytes as a bmap. Its ranges are in order, and if all have one block, a map has their digests.
+fn check_ranges(file: &Vec<u8>) {
+    let bmap = match Bmap::open(file) {
+        Ok(bmap) => bmap,
+        Err(error) => {
+            let message = error.to_string();
+            assert!(!message.chars().any(char::is_control), "{message:?}");
+            return;
+        }
+    };
+    let blocks = bmap.image_size().div_ceil(bmap.block_size().into());
+    let ranges: Vec<_> = bmap.ranges().unwrap().collect::<Result<_, _>>().unwrap();
+    let end = ranges.iter().fold(0, |end, range| {
+        assert!(range.first >= end && range.count > 0);
+        assert_eq!(range.digest.as_bytes().len(), bmap.algorithm().digest_size());
+        range.first + range.count
+    });
+    assert!(end <= blocks);
+    assert_eq!(ranges.iter().map(|range| range.count).sum::<u64>(), bmap.mapped_blocks());
+    let map = import(file, Some(Format::Bmap), &Options::default());
+    assert_eq!(map.is_ok(), ranges.iter().all(|range| range.count == 1));
+    let Ok((map, ..)) = map else { return };
+    let mut runs = map.blocks().unwrap();
+    while let Some(run) = runs.next(u64::MAX).unwrap() {
+        let BlockRun::Digests { first, entries } = run else { continue };
+        for (block, entry) in (first..).zip(entries.chunks_exact(map.header().entry_size())) {
+            let range = ranges.iter().find(|range| range.first == block).unwrap();
+            assert!(entry.starts_with(range.digest.as_bytes()));
+        }
+    }
 }
 
 fn check_format(file: &Vec<u8>, format: Option<Format>) -> bool {

@@ -121,4 +121,4 @@ const LONG_RUN: u64 = 1 << 15;
 /// Maximum number of zero bytes that nothing stores if each byte is hashed. sha256 takes an hour
 /// for them.
 /// Limit in bytes.
-const MAX_LINEAR_ZEROS: u64 = 4 << 40;
+pub(crate) const MAX_LINEAR_ZEROS: u64 = 4 << 40;

@@ -17,6 +17,7 @@ mod interrupted;
 mod new_file;
 mod other_part;
 mod pairing;
+mod ranges;
 mod suspects;
 mod update;
 mod write;
@@ -31,6 +32,7 @@ pub use self::interrupted::{first_unlike, known_bytes};
 pub use self::new_file::new_file;
 pub use self::other_part::OtherPart;
 pub use self::pairing::{Pairing, check_parts, diff, verify};
+pub use self::ranges::{DigestedRange, RangePairing};
 pub use self::update::{Sample, Tracked, Updated, update};
 pub use self::write::{ALL, prepared, write, write_with_checksums};
 

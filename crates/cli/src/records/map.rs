@@ -161,6 +161,8 @@ record! {
         pub unreadable: u64,
         /// blocks that a map has no digests of
         pub unknown: u64,
+        /// bytes of these blocks
+        pub unknown_bytes: u64,
         /// blocks that differ with content of files; this and the next four are null unless the image has a file system that is read
         pub in_files: Option<u64>,
         /// those with metadata, and none of files

@@ -37,7 +37,8 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     let file = image.file.clone();
     let Header { geometry, size, l1, backing } = Header::read(&file)?;
     let qcow1 = Qcow1 { file, size, geometry, l1, caches: chain.layer_caches() };
-    let backing = backing.map(|name| BackingFile { name, format: None, check: None });
+    let backing =
+        backing.map(|name| BackingFile { name, format: None, check: None, other_name: Ok(None) });
     Ok(OpenedLayer { layer: Box::new(qcow1), backing })
 }
 

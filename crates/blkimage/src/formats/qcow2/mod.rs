@@ -87,7 +87,12 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         chain.warn(file.warning(reason));
     }
     let format = header.backing_format;
-    let backing = header.backing_file.map(|name| BackingFile { name, format, check: None });
+    let backing = header.backing_file.map(|name| BackingFile {
+        name,
+        format,
+        check: None,
+        other_name: Ok(None),
+    });
     Ok(OpenedLayer { layer: Box::new(qcow2), backing })
 }
 

@@ -44,6 +44,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         name,
         format: format.map(|format| format.name().into()),
         check: None,
+        other_name: Ok(None),
     });
     Ok(OpenedLayer { layer: Box::new(qed), backing })
 }

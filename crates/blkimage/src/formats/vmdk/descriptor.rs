@@ -20,6 +20,8 @@ pub(crate) struct Descriptor {
     pub extents: Vec<DiskExtent>,
     /// Name of the parent disk, if this is a differencing disk.
     pub parent: Option<Vec<u8>>,
+    /// Label of the encoding of names, the first that there is.
+    pub encoding: Option<Vec<u8>>,
 }
 
 /// A part of the disk.
@@ -187,6 +189,7 @@ struct Settings {
     parent_cid: Option<(usize, u32)>,
     create_type: Option<(usize, Vec<u8>)>,
     parent: Option<(usize, Vec<u8>)>,
+    encoding: Option<Vec<u8>>,
 }
 
 impl Settings {
@@ -221,6 +224,12 @@ impl Settings {
             PARENT_CID => self.parent_cid.replace(hex()?).is_none(),
             CREATE_TYPE => self.create_type.replace(quoted()?).is_none(),
             PARENT => self.parent.replace(quoted()?).is_none(),
+            _ if key.eq_ignore_ascii_case(ENCODING) => {
+                let label = value.trim_ascii();
+                let quoted = label.strip_prefix(b"\"").and_then(|it| it.strip_suffix(b"\""));
+                self.encoding.get_or_insert_with(|| quoted.unwrap_or(label).to_vec());
+                true
+            }
             _ if key.eq_ignore_ascii_case(b"version")
                 && !matches!(value.trim_ascii(), b"1" | b"2" | b"3" | b"4") =>
             {
@@ -234,7 +243,7 @@ impl Settings {
 
     /// Returns the disk that the settings of a whole text describe.
     fn finish(self, text: &[u8], extents: Vec<DiskExtent>) -> Result<Descriptor, Flaw> {
-        let Self { cid, parent_cid, create_type, parent } = self;
+        let Self { cid, parent_cid, create_type, parent, encoding } = self;
         let check = |key, line| check_place(text, key, line);
         if cid.is_some() {
             check(CID, cid.as_ref().map(|(line, _)| *line))?;
@@ -260,7 +269,8 @@ impl Settings {
         if parent.is_none() && parent_cid != NO_PARENT {
             return Err(Flaw::Invalid("it is a difference to a disk that it does not name".into()));
         }
-        Ok(Descriptor { cid, parent_cid, create_type: (*create_type).into(), extents, parent })
+        let create_type = (*create_type).into();
+        Ok(Descriptor { cid, parent_cid, create_type, extents, parent, encoding })
     }
 }
 
@@ -317,6 +327,7 @@ const CID: &[u8] = b"CID";
 const PARENT_CID: &[u8] = b"parentCID";
 const CREATE_TYPE: &[u8] = b"createType";
 const PARENT: &[u8] = b"parentFileNameHint";
+const ENCODING: &[u8] = b"encoding";
 
 /// The settings that QEMU searches for.
 const KEYS: [&str; 4] = ["CID", "parentCID", "createType", "parentFileNameHint"];

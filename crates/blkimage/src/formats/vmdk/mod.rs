@@ -6,6 +6,7 @@
 
 pub(crate) mod descriptor;
 mod header;
+mod names;
 mod se_sparse;
 mod sparse;
 
@@ -60,7 +61,11 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     };
     let expected = descriptor.parent_cid;
     let check = move |found: &HostFile| check_cid(found, expected);
-    let backing = descriptor.parent.map(|name| BackingFile::parent(name, Format::Vmdk, check));
+    let encoding = descriptor.encoding;
+    let backing = descriptor.parent.map(|name| {
+        let other_name = names::in_utf8(&name, encoding.as_deref());
+        BackingFile { other_name, ..BackingFile::parent(name, Format::Vmdk, check) }
+    });
     Ok(OpenedLayer { layer: Box::new(vmdk), backing })
 }
 
@@ -124,7 +129,8 @@ fn open_extents(chain: &mut Chain<'_>, image: &Candidate, descriptor: &Descripto
         let file = match known.iter().find(|(known, _)| known == name) {
             Some((_, file)) => file.clone(),
             None => {
-                let file = chain.follow(image, "extent", name)?.0;
+                let other = names::in_utf8(name, descriptor.encoding.as_deref());
+                let file = chain.follow_either(image, "extent", name, other)?.0;
                 known.push((name, file.clone()));
                 vmdk.files.push(file.clone());
                 file
@@ -152,7 +158,7 @@ fn open_extents(chain: &mut Chain<'_>, image: &Candidate, descriptor: &Descripto
             let reason = "is a compressed part of a disk of several files, which is not read";
             return Err(file.error(ErrorKind::Unsupported, reason));
         }
-        // For QEMU, the last grain goes on over what follows.
+        // For QEMU, the last grain continues over what follows.
         let is_last = index + 1 == descriptor.extents.len();
         if !is_last && !sparse.size().is_multiple_of(sparse.grain_size()) {
             let reason =

@@ -1,4 +1,4 @@
-//! Sparse files of ESXi, as of version 6.5. There is no specification. The rules are those of QEMU,
+//! Sparse files of ESXi, as of version 6.5. There is no specification. The rules are taken from QEMU,
 //! which refuses everything that it has not seen.
 
 use std::sync::Arc;

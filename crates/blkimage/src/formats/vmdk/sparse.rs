@@ -1,7 +1,7 @@
 //! Sparse files: grains that are found through a grain directory and grain tables.
 //!
-//! The layout is that of hosted products, with two copies of the tables, compressed grains and grains
-//! of zeros; that of ESX; or that of ESXi ([`se_sparse`](super::se_sparse)). QEMU reads the first copy
+//! The layout is the one of hosted products, with two copies of the tables, compressed grains and grains
+//! of zeros; the one of ESX; or the one of ESXi ([`se_sparse`](super::se_sparse)). QEMU reads the first copy
 //! of the tables. If the second one differs where bytes are looked up, this fails, because other
 //! programs read the second one.
 
@@ -57,7 +57,7 @@ enum Grain {
     Zero,
     /// At this offset in the file.
     Data(u64),
-    /// At this offset in the file, compressed and behind a marker.
+    /// At this offset in the file, compressed and after a marker.
     Compressed(u64),
 }
 
@@ -341,7 +341,7 @@ impl Sparse {
         let start = guest - guest % self.grain;
         if sector.checked_mul(SECTOR) != Some(start) {
             let reason = format!(
-                "compressed grain of guest offset {start} is marked as that of sector {sector}"
+                "compressed grain of guest offset {start} is marked as the grain of sector {sector}"
             );
             return Err(self.file.corrupt(reason).at(offset));
         }

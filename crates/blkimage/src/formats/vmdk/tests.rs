@@ -80,7 +80,7 @@ fn grains_and_zeros() {
 fn tables_that_follow_each_other_are_one_run() {
     let tables = 100;
     let mut builder = Builder::new(tables * SPAN, 128);
-    // All tables exist and are empty, the redundant ones behind the others.
+    // All tables exist and are empty, the redundant ones after the others.
     for copy in [1, 0] {
         for table in 0..tables {
             builder.map_copy(copy, table * SPAN * 512, 0);
@@ -204,7 +204,7 @@ fn compressed_grains_with_wrong_markers() {
     let good = builder.bytes.clone();
     for sector in [0, 129, 1 << 55, u64::MAX] {
         builder.put64(at, sector);
-        unreadable(&builder, GRAIN + 5, "is marked as that of sector");
+        unreadable(&builder, GRAIN + 5, "is marked as the grain of sector");
     }
     builder.bytes.clone_from(&good);
     for length in [0, 2 * 65536 - 11, u32::MAX] {

@@ -290,6 +290,10 @@ pub struct Verify {
     #[arg(long)]
     pub ignore_free: bool,
 
+    /// Ignore blocks that the map does not know
+    #[arg(long)]
+    pub ignore_unknown: bool,
+
     #[command(flatten)]
     pub output: Report,
 

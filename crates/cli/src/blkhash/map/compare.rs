@@ -34,7 +34,8 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         Some(key) => map.check_seal(key).map(|()| map),
         None => Ok(map),
     });
-    let is_swapped = map.is_err() && open::has_magic(&args.image);
+    let is_swapped =
+        map.is_err() && (open::has_magic(&args.image) || Format::has_suffix(&args.image));
     let options = args.source.confine([&args.image])?;
     let map = map.map_err(|error| match is_swapped {
         true => Problem::from(error).with_hint("the map comes first: blkhash map verify MAP IMAGE"),
@@ -84,7 +85,15 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         .is_some_and(|info| info.made == Some(Made::Import(Format::Fidx.name().to_owned())));
     let if_all_differ = is_backup.then_some(ENCRYPTED);
     let ignores_free = args.ignore_free;
-    let job = Job { print: &args.output, names, picture, if_all_differ, ignores_free };
+    let job = Job {
+        print: &args.output,
+        names,
+        picture,
+        if_all_differ,
+        ignores_free,
+        ignores_unknown: args.ignore_unknown,
+        has_ranges: false,
+    };
     let contents = Contents::of(vec![data.shared_source()]);
     let outcome = job.run(sides, partitions(&data), contents, |report| {
         compare(&pairing, [&args.map, &args.image], &data, report, &reporter)
@@ -118,6 +127,8 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         picture,
         if_all_differ: None,
         ignores_free: args.ignore_free,
+        ignores_unknown: false,
+        has_ranges: false,
     };
     let ends = [left.end(names[0]), right.end(names[1])];
     let pair = Pair::new(&left, &right, names).named(names[0])?;
@@ -316,18 +327,21 @@ pub fn compare(
 }
 
 /// The parts of a comparison that are printed.
-struct Job<'a> {
-    print: &'a args::Report,
-    names: [&'a OsStr; 2],
-    picture: PictureFile,
+pub struct Job<'a> {
+    pub print: &'a args::Report,
+    pub names: [&'a OsStr; 2],
+    pub picture: PictureFile,
     /// What to say if no block is equal.
-    if_all_differ: Option<&'static str>,
-    ignores_free: bool,
+    pub if_all_differ: Option<&'static str>,
+    pub ignores_free: bool,
+    pub ignores_unknown: bool,
+    /// Whether the left side has digests of ranges of blocks.
+    pub has_ranges: bool,
 }
 
 impl Job<'_> {
     /// Prints what `compare` finds, with the partitions and files.
-    fn run(
+    pub fn run(
         self,
         sides: Sides,
         partitions: Vec<Partition>,
@@ -338,7 +352,9 @@ impl Job<'_> {
         let labels = Labels { left: left_name, right: right_name, partitions };
         let differences = Differences::new(self.print, sides, labels).with_contents(contents);
         let differences = differences.with_remark_if_all_differ(self.if_all_differ);
-        let mut differences = differences.with_free_space_ignored(self.ignores_free);
+        let differences = differences.with_free_space_ignored(self.ignores_free);
+        let differences = differences.with_unknown_ignored(self.ignores_unknown);
+        let mut differences = differences.with_ranges(self.has_ranges);
         let mut take = |first, count, kind| differences.push(first, count, kind);
         let compared = compare(Report::new(&mut take));
         end(differences, &self.picture, compared, self.names[0])

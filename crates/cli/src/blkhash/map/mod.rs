@@ -18,6 +18,7 @@ mod merge;
 mod part;
 mod picture;
 mod picture_file;
+mod ranges;
 mod relations;
 mod report;
 mod seal;
@@ -39,7 +40,10 @@ pub fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::History(args) => history::run(args),
         Command::Check(args) => check::run(args),
         Command::Checksum(args) => checksum::run(args),
-        Command::Verify(args) => compare::verify(args),
+        Command::Verify(args) => match ranges::file(args) {
+            Some(bmap) => ranges::verify(args, &bmap),
+            None => compare::verify(args),
+        },
         Command::Diff(args) => compare::diff(args),
         Command::Update(args) => update::run(args),
         Command::Audit(args) => audit::run(args),

@@ -27,6 +27,11 @@ pub fn text(relation: Relation) -> &'static str {
     }
 }
 
+/// Returns the word for a count.
+pub fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
+    if count == 1 { one } else { many }
+}
+
 /// Number of blocks with each relation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts([u64; Relation::ALL.len()]);

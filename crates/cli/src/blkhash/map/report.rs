@@ -3,6 +3,8 @@
 //! Runs of blocks come in order and are joined to ranges. Ranges are printed as they come, except for text
 //! with a limit, which begins with the summary.
 
+mod summary;
+
 use std::ffi::OsStr;
 use std::io;
 
@@ -15,7 +17,7 @@ use blksum::{RelatedRun, Relation, Sides, Unreadable};
 
 use super::args::Report;
 use super::picture::{self, Cells, Screen};
-use super::relations::{self, Counts, Labels};
+use super::relations::{self, Counts, Labels, plural};
 use super::svg;
 use crate::blkhash::limit::Limit;
 use crate::blkhash::out::Out;
@@ -27,19 +29,6 @@ use crate::problem::Outcome;
 use crate::records;
 use crate::records::common::{Files, Reason};
 use crate::records::map::Side;
-use crate::size::Bytes;
-
-/// Says which side is larger.
-fn larger_side(sides: Sides) -> Option<String> {
-    let (left, right) = sides.ends();
-    let (side, more) = match left.cmp(&right) {
-        std::cmp::Ordering::Equal => return None,
-        std::cmp::Ordering::Greater => ("left", left - right),
-        std::cmp::Ordering::Less => ("right", right - left),
-    };
-    let zeros = if sides.ignores_tail { ", all zeros" } else { "" };
-    Some(format!("{side} has {more} {} more{zeros}", plural(more, "byte", "bytes")))
-}
 
 impl Labels {
     /// Returns the partitions that bytes are in.
@@ -78,6 +67,12 @@ pub struct Differences {
     ignores_free: bool,
     /// Number of blocks of free space that differ and are ignored.
     ignored: u64,
+    /// Whether one side has digests of ranges of blocks, and says nothing about the blocks between them.
+    has_ranges: bool,
+    /// Whether blocks that are not known are no reason for another status.
+    ignores_unknown: bool,
+    /// Number of bytes that are not known.
+    unknown_bytes: u64,
     /// Number of bytes that differ.
     bytes: u64,
     /// Number of ranges that differ.
@@ -162,6 +157,9 @@ impl Differences {
             usages: Usages::default(),
             ignores_free: false,
             ignored: 0,
+            has_ranges: false,
+            ignores_unknown: false,
+            unknown_bytes: 0,
             bytes: 0,
             ranges: 0,
             run: None,
@@ -194,6 +192,16 @@ impl Differences {
     /// Does not count differences in free space of file systems.
     pub fn with_free_space_ignored(self, ignores_free: bool) -> Self {
         Self { ignores_free, ..self }
+    }
+
+    /// Describes a comparison with digests of ranges of blocks. Text does not list the blocks between them.
+    pub fn with_ranges(self, has_ranges: bool) -> Self {
+        Self { has_ranges, ..self }
+    }
+
+    /// Ends with [`Outcome::Clean`] although blocks are not known, if no others differ.
+    pub fn with_unknown_ignored(self, ignores_unknown: bool) -> Self {
+        Self { ignores_unknown, ..self }
     }
 
     /// Adds the result for `count` blocks. Runs must come in order. Blocks that never come are not part of
@@ -251,7 +259,9 @@ impl Differences {
         let outcome = match () {
             () if !is_complete => Outcome::Unknown,
             () if self.differs() => Outcome::Errors,
-            () if self.counts.of(Relation::Unknown) > 0 => Outcome::Unknown,
+            () if self.counts.of(Relation::Unknown) > 0 && !self.ignores_unknown => {
+                Outcome::Unknown
+            }
             () => Outcome::Clean,
         };
         let reasons = unreadable::messages(unreadable, |it| self.name_of(it));
@@ -296,6 +306,9 @@ impl Differences {
 
     fn add(&mut self, mut run: RelatedRun) {
         self.counts.add(run.relation, run.count);
+        if run.relation == Relation::Unknown {
+            self.unknown_bytes += self.sides.extent(run, self.sides.larger()).1;
+        }
         if let Some((_, cells)) = &mut self.picture {
             cells.add(run);
         }
@@ -318,6 +331,7 @@ impl Differences {
                 run.relation = Relation::Changed;
                 is_different && !is_left
             }
+            Mode::Text if self.has_ranges => run.relation.is_different(),
             _ => run.relation.is_different() || run.relation == Relation::Unknown,
         };
         if is_listed && let Some(last) = run.join(&mut self.run) {
@@ -448,100 +462,6 @@ impl Differences {
         }
     }
 
-    /// Returns the summary as a line without its end.
-    fn summary_text(&self) -> String {
-        if let Some(audit) = &self.audit {
-            return self.audit_text(audit);
-        }
-        let counts = &self.counts;
-        let (different, unknown) = (counts.different(), counts.of(Relation::Unknown));
-        let known = counts.total() - unknown;
-        let mut text = if different > 0 {
-            let (blocks, ranges) = (counts.total() + self.ignored, self.ranges);
-            let unreadable = counts.of(Relation::Unreadable);
-            let differ = match unreadable {
-                0 => plural(different, "differs", "differ"),
-                _ if unreadable == different => "cannot be read",
-                _ => "differ or cannot be read",
-            };
-            let mut parts = Vec::new();
-            if unreadable > 0 && unreadable < different {
-                parts.push(format!("{unreadable} unreadable"));
-            }
-            for kind in [Relation::Equal, Relation::Zeros, Relation::Unknown] {
-                if counts.of(kind) > 0 {
-                    parts.push(format!("{} {}", counts.of(kind), relations::text(kind)));
-                }
-            }
-            if self.ignored > 0 {
-                parts.push(format!("{} in free space ignored", self.ignored));
-            }
-            let others =
-                if parts.is_empty() { parts.join("") } else { format!("; {}", parts.join(", ")) };
-            let usages = match self.usages.text() {
-                usages if usages.is_empty() => usages,
-                usages => format!(": {usages}"),
-            };
-            format!(
-                "{different} of {blocks} {} {differ}, {}, in {ranges} {}{usages}{others}",
-                plural(blocks, "block", "blocks"),
-                Bytes(self.bytes),
-                plural(ranges, "range", "ranges"),
-            )
-        } else if counts.total() == 0 && self.sides.part.is_some() {
-            "nothing to compare: this part has no blocks".to_owned()
-        } else if known == 0 && unknown > 0 {
-            format!(
-                "nothing to compare: {unknown} {} not known",
-                plural(unknown, "block is", "blocks are")
-            )
-        } else {
-            let mut others = String::new();
-            if unknown > 0 {
-                others += &format!(", {unknown} not known");
-            }
-            if self.ignored > 0 {
-                let verbs = plural(self.ignored, "differs and is", "differ and are");
-                others += &format!("; {} in free space {verbs} ignored", self.ignored);
-            }
-            format!("no differences in {known} {}{others}", plural(known, "block", "blocks"))
-        };
-        if let Some(note) = larger_side(self.sides) {
-            text += &format!("; {note}");
-        }
-        text
-    }
-
-    /// Returns the summary of an audit as a line without its end.
-    fn audit_text(&self, audit: &AuditSummary) -> String {
-        let AuditSummary { missed, listed, needless, needless_bytes, unknown, .. } = *audit;
-        let blocks = |count| plural(count, "block", "blocks");
-        let mut text = match missed {
-            0 => format!("every change is listed: {listed} {} changed", blocks(listed)),
-            _ => format!(
-                "{missed} {} changed and {} not listed, {}, in {} {}; {listed} changed and {} listed",
-                blocks(missed),
-                plural(missed, "is", "are"),
-                Bytes(self.bytes),
-                self.ranges,
-                plural(self.ranges, "range", "ranges"),
-                plural(listed, "is", "are"),
-            ),
-        };
-        if needless > 0 {
-            let percent = (needless_bytes as f64 / audit.listed_bytes.max(1) as f64) * 100.0;
-            text += &format!(
-                "; {needless} listed {} equal, {} or {percent:.0} % of the list",
-                plural(needless, "block is", "blocks are"),
-                Bytes(needless_bytes)
-            );
-        }
-        if unknown > 0 {
-            text += &format!("; {unknown} not known");
-        }
-        text
-    }
-
     fn audit_object(&self, audit: &AuditSummary) -> String {
         json::line(&records::map::Audit {
             r#type: "summary",
@@ -592,6 +512,7 @@ impl Differences {
             zeros: counts.of(Relation::Zeros),
             unreadable: unread,
             unknown: counts.of(Relation::Unknown),
+            unknown_bytes: self.unknown_bytes,
             in_files: usage(Usage::File),
             in_metadata: usage(Usage::Metadata),
             in_journal: usage(Usage::Journal),
@@ -609,10 +530,6 @@ impl Differences {
 
 fn side(name: &OsStr, size: u64) -> Side<'_> {
     Side { name: Name::new(name), size }
-}
-
-fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
-    if count == 1 { one } else { many }
 }
 
 /// Maximum number of rows of a table that is kept until the summary is printed. Longer ones are printed as the ranges

@@ -13,6 +13,8 @@ use crate::progress::Reporter;
 pub enum End<'a> {
     Map(&'a Map, &'a OsStr),
     Image(&'a Data),
+    /// Digests of ranges of an image of this size, which do not tell zeros.
+    Ranges(u64),
 }
 
 impl End<'_> {
@@ -21,6 +23,7 @@ impl End<'_> {
         match self {
             Self::Map(map, _) => map.commit().image_size(),
             Self::Image(data) => data.size(),
+            Self::Ranges(size) => size,
         }
     }
 
@@ -30,6 +33,7 @@ impl End<'_> {
                 blkmap::has_zero_tail(map, offset).map_err(|error| Problem::from(error).about(name))
             }
             Self::Image(data) => data.has_zeros_from(offset, reporter),
+            Self::Ranges(_) => Ok(false),
         }
     }
 }

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 
 import blkhash
+import dmg_images
 import foreign_images
 import images
 
@@ -13,7 +14,7 @@ SECRET = b"open sesame"
 FOREIGN = {
     "cloop": foreign_images.cloop,
     "bochs": foreign_images.bochs,
-    "dmg": foreign_images.dmg,
+    "dmg": dmg_images.dmg,
 }
 
 

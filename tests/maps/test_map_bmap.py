@@ -350,7 +350,7 @@ def test_hostile_bmaps(tmp_path):
         "the same twice": handmade([entry(0, 3), entry(0, 3)], mapped=8),
         "out of order": handmade([entry(4, 5), entry(0, 3)], mapped=6),
         "descending": handmade([entry(3, 0)], mapped=4),
-        "behind the end": handmade([entry(0, 8)], mapped=9),
+        "past the end": handmade([entry(0, 8)], mapped=9),
         "far past the end": handmade([entry(0, huge)], mapped=huge),
         "beyond numbers": handmade([entry(0, huge + 1)], mapped=4),
         "beyond all": handmade([entry(huge)], mapped=1),

@@ -414,7 +414,7 @@ def test_bmaps_of_bmaptool(tmp_path):
     with open(image, "r+b") as file:
         file.write(rng.randbytes(256 * 4096))
         tool("bmaptool", "create", "-o", path, image)
-    # tests/test_map_bmap.py compares images with such ranges.
+    # tests/maps/test_map_bmap.py compares images with such ranges.
     result = blkhash("map", "import", "--force", "-o", imported, path)
     assert result.returncode == 2 and b"has one checksum of the blocks 0-255" in result.stderr
     with open(image, "wb") as file:

@@ -25,10 +25,10 @@ POOL = concurrent.futures.ThreadPoolExecutor(16)
 SETTINGS = {
     "default": (),
     "none": ("-a0",),
-    "none of blocks": ("-a0", "-k7"),
     "each block": ("-a1", "-k1"),
-    "few blocks": ("-k7",),
-    "not reseeded": ("-k3", "-K"),
+    # partclone.restore ends by a double free for some numbers that do not divide those in its buffer.
+    "few blocks": ("-k8",),
+    "not reseeded": ("-k4", "-K"),
     "all": ("-k10000000",),
     "clonezilla": ("-z", "10485760"),
 }
@@ -88,7 +88,13 @@ def cloned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("partclone")
     for kind in PROGRAMS:
         file_system(kind, folder / kind)
-    names = {(kind, setting): folder / f"{kind}.{number}" for kind in PROGRAMS for number, setting in enumerate(SETTINGS)}
+    names = {
+        (kind, setting): folder / f"{kind}.{number}"
+        for kind in PROGRAMS
+        for number, setting in enumerate(SETTINGS)
+        # Their images have a log of 64 MiB.
+        if kind != "xfs" or setting in ("default", "none", "not reseeded")
+    }
     made = [POOL.submit(clone, kind, folder / kind, path, *SETTINGS[setting]) for (kind, setting), path in names.items()]
     for future in made:
         future.result()
@@ -121,7 +127,7 @@ def test_every_file_system_and_setting(blksum, cloned):
         assert digest(blksum, path) == expected[kind, setting], (kind, setting)
         assert digest(blksum, path, "--read-size=4k", "--threads=5") == expected[kind, setting], (kind, setting)
         result = blksum("-c", path)
-        if setting.startswith("none"):
+        if setting == "none":
             assert result.returncode == 1 and b"states no checksum of its content" in result.stderr
         else:
             assert (result.returncode, result.stdout) == (0, f"{path}: OK\n".encode()), result
@@ -228,8 +234,6 @@ def test_compressed_images(blksum, workdir, options):
     for name in ("sda1.ext4-ptcl-img.zst", "sda1.ext4-ptcl-img.gz"):
         for threads in (1, 4):
             assert digest(blksum, name, f"--threads={threads}") == expected, (name, threads)
-    if "-a0" not in options:
-        assert blksum("-c", "sda1.ext4-ptcl-img.zst").returncode == 0
     images.run("split", "-b", "20M", "sda1.ext4-ptcl-img.zst", "sda1.ext4-ptcl-img.zst.")
     for part in ("sda1.ext4-ptcl-img.zst.aa", "sda1.ext4-ptcl-img.zst.ab"):
         assert b"a part of a split image: cat joins all of its parts" in blksum(part).stderr
@@ -309,4 +313,4 @@ def test_other_versions(blksum, workdir):
     head = b"partclone-image" + b"EXTFS".ljust(15, b"\0") + b"0001\0\0"
     pathlib.Path("old.img").write_bytes(head + struct.pack("<IQQQ", 4096, 1 << 20, 256, 0) + bytes(4096 + 256) + b"BiTmAgIc")
     result = blksum("old.img")
-    assert result.returncode == 1 and b"version 0001, and only 0002 is read: partclone.restore -C -s old.img -o - |" in result.stderr
+    assert result.returncode == 1 and b"version 0001, and only 0002 is read (offset 30): partclone.restore -C -s old.img -o - |" in result.stderr

@@ -338,6 +338,26 @@ def dmg(*kinds, lists=("plist",)):
     return dmg_images.image(tables, lists=lists)
 
 
+def partclone(per_sum=0, reseed=True, bits=0b1011_0110):
+    """An image of partclone with 8 blocks of 512 bytes, whose checksums the target may repair."""
+
+    def crc(data):
+        return u32(zlib.crc32(data) ^ 0xFFFFFFFF)
+
+    used = bin(bits).count("1")
+    head = b"partclone-image\0" + b"0.3.23".ljust(14, b"\0") + b"0002" + u16(0xC0DE) + b"EXTFS".ljust(16, b"\0")
+    head += u64(4100) + u64(8) + u64(used) + u64(used) + u32(512) + u32(18) + u16(2) + u16(64)
+    head += u16(0x20 if per_sum else 0) + u16(4 if per_sum else 0) + u32(per_sum) + u8(reseed) + u8(1)
+    file, state = u8(1) + head + crc(head) + u8(bits) + crc(u8(bits)), b""
+    for number in range(1, used + 1):
+        block = (TEXT * 16)[number:] + bytes(number)
+        file, state = file + block, state + block
+        if per_sum and (number % per_sum == 0 or number == used):
+            file += crc(state)
+            state = b"" if reseed else state
+    return file
+
+
 def all_seeds():
     """The seeds of each target, by name."""
     change = items(u16(10) + u8(2) + text(b"99"))
@@ -400,6 +420,13 @@ def all_seeds():
             "dirty": qcow2(incompatible=1),
             "data-file": qcow2(incompatible=4),
         }.items(),
+        "partclone": [
+            ("plain", partclone()),
+            ("sums", partclone(2)),
+            ("not-reseeded", partclone(2, reseed=False)),
+            ("all", partclone(1000, bits=0xFF)),
+            ("empty", partclone(3, bits=0)),
+        ],
         "qcow2_check": {
             "without-counts": qcow2(),
             "counted": qcow2_counted([1] * 7),

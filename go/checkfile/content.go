@@ -36,6 +36,7 @@ const (
 // formats are the names of formats, in QEMU if that has one.
 var formats = []string{
 	"raw", "qcow2", "qcow", "vmdk", "vdi", "vhdx", "vpc", "qed", "parallels", "luks", "bochs", "cloop", "dmg", "ewf",
+	"partclone",
 	"simg",
 }
 

@@ -37,6 +37,8 @@ func probe(head []byte) string {
 		return "cloop"
 	case starts("EVF\t\r\n\xff\x00"):
 		return "ewf"
+	case starts("partclone-image"):
+		return "partclone"
 	case starts("\x3a\xff\x26\xed"):
 		return "simg"
 	}

@@ -58,6 +58,8 @@ MADE = {
     ),
     "empty.vmdk": ("touch FILE", "is empty, and has the name of a vmdk image: -f raw"),
     "disk.dmg": ("cp disk.raw FILE; dd if=/dev/zero of=FILE count=4 conv=notrunc", "has the name of a dmg image"),
+    "sda1.ext4-ptcl-img.gz.aa": ("gzip -1 -c disk.raw > FILE", "is a part of a split image: cat joins all of its parts"),
+    "sda1.ext4-ptcl-img.gz.ab": ("gzip -1 -c disk.raw | tail -c +1001 > FILE", "has the name of a part of a split image: cat joins"),
     "disk.img.gpg": ("cp disk.raw FILE", "has the name of an OpenPGP file: gpg -d disk.img.gpg |"),
 }
 

@@ -19,6 +19,7 @@ use self::announced::Announced;
 use self::known_extent::KnownExtent;
 use self::on_volume::OnVolume;
 use crate::acquisition::Acquisition;
+use crate::backup::Backup;
 use crate::bitmap::{Bitmap, DirtyExtents};
 use crate::chain::Chain;
 use crate::check::{Summary, Visitor};
@@ -140,6 +141,11 @@ impl Image {
     /// Returns what a forensic image says of how it was made. Returns `None` for other images.
     pub fn acquisition(&self) -> Option<&Acquisition> {
         self.layers.first().and_then(|layer| layer.acquisition())
+    }
+
+    /// Returns what an image of the used blocks of a file system says of it. Returns `None` for other images.
+    pub fn backup(&self) -> Option<&Backup> {
+        self.layers.first().and_then(|layer| layer.backup())
     }
 
     /// The images of the chain, this one first.

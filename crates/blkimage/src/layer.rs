@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use crate::acquisition::Acquisition;
+use crate::backup::Backup;
 use crate::bitmap::Bitmap;
 use crate::check::{Summary, Visitor};
 use crate::error::{Error, ErrorKind, Result};
@@ -80,6 +81,11 @@ pub(crate) trait Layer: Send + Sync {
 
     /// Returns what a forensic image says of how it was made, as in [`Image::acquisition`](crate::Image::acquisition).
     fn acquisition(&self) -> Option<&Acquisition> {
+        None
+    }
+
+    /// Returns what an image of the used blocks of a file system says of it, as in [`Image::backup`](crate::Image::backup).
+    fn backup(&self) -> Option<&Backup> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! Disk images as their guests see them, read only.
 //!
 //! [`OpenOptions::open`] opens an image and every file it refers to, and returns an [`Image`]: a
-//! [`Source`] of extents and bytes. Raw, qcow, qcow2, vmdk, vhdx, vpc, vdi, qed, parallels, ewf and simg are read
+//! [`Source`] of extents and bytes. Raw, qcow, qcow2, vmdk, vhdx, vpc, vdi, qed, parallels, ewf, partclone and simg are read
 //! natively, other formats through a confined `qemu-nbd`. [`OpenOptions::open_location`] also opens the export of an NBD server, and
 //! images on HTTP and S3 servers.
 //!
@@ -52,6 +52,7 @@ extern crate self as blkimage;
 mod acquisition;
 mod advice;
 mod archive_names;
+mod backup;
 mod bitmap;
 mod buffer;
 mod caches;
@@ -99,6 +100,7 @@ mod warnings;
 use blksys as sys;
 
 pub use acquisition::{Acquisition, CaseField};
+pub use backup::Backup;
 pub use bitmap::Bitmap;
 #[cfg(feature = "http")]
 pub use blkhttp::{

@@ -46,6 +46,8 @@ pub enum Format {
     Dmg,
     /// Expert Witness, as of `EnCase` and FTK (`.E01`).
     Ewf,
+    /// partclone, as in backups of Clonezilla.
+    Partclone,
     /// Android sparse (`.simg`), as of `img2simg`.
     Simg,
 }
@@ -104,6 +106,7 @@ pub fn probe(head: &[u8]) -> Option<Format> {
         () if starts(b"Bochs Virtual HD Image") => Some(Format::Bochs),
         () if starts(b"#!/bin/sh\n#V2.0 Format\nmodprobe cloop") => Some(Format::Cloop),
         () if starts(b"EVF\x09\r\n\xff\0") => Some(Format::Ewf),
+        () if starts(b"partclone-image") => Some(Format::Partclone),
         () if starts(b"\x3a\xff\x26\xed") => Some(Format::Simg),
         () => None,
     }
@@ -220,7 +223,7 @@ const VPC: &[u8] = b"conectix";
 const FOOTER_SIZE: u64 = 512;
 
 /// In the order of the enum.
-const NAMES: [(Format, &str); 15] = [
+const NAMES: [(Format, &str); 16] = [
     (Format::Raw, "raw"),
     (Format::Qcow2, "qcow2"),
     (Format::Qcow1, "qcow"),
@@ -235,6 +238,7 @@ const NAMES: [(Format, &str); 15] = [
     (Format::Cloop, "cloop"),
     (Format::Dmg, "dmg"),
     (Format::Ewf, "ewf"),
+    (Format::Partclone, "partclone"),
     (Format::Simg, "simg"),
 ];
 
@@ -256,7 +260,7 @@ mod tests {
     #[test]
     fn first_bytes() {
         let vdi = [&[b'<'; 64][..], b"\x7f\x10\xda\xbe"].concat();
-        let cases: [(&[u8], Option<Format>); 19] = [
+        let cases: [(&[u8], Option<Format>); 20] = [
             (b"", None),
             (b"\0", None),
             (b"QFI", None),
@@ -274,6 +278,7 @@ mod tests {
             (b"LUKS\xba\xbe\0\x02", Some(Format::Luks)),
             (b"EVF\x09\r\n\xff\0\x01", Some(Format::Ewf)),
             (b"LVF\x09\r\n\xff\0\x01", None),
+            (b"partclone-image\0", Some(Format::Partclone)),
             (b"\x3a\xff\x26\xed\x01\0", Some(Format::Simg)),
             (b"QED ", None),
         ];

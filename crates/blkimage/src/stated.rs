@@ -71,6 +71,6 @@ impl StatedDigest {
 impl Format {
     /// Returns whether images of this format state checksums of their content.
     pub fn states_checksums(self) -> bool {
-        matches!(self, Self::Dmg | Self::Ewf | Self::Simg)
+        matches!(self, Self::Dmg | Self::Ewf | Self::Partclone | Self::Simg)
     }
 }

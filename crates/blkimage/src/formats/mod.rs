@@ -14,6 +14,7 @@ mod empty;
 mod ewf;
 mod fields;
 mod parallels;
+mod partclone;
 mod qcow1;
 pub(crate) mod qcow2;
 mod qed;
@@ -43,7 +44,7 @@ use crate::storage::HostFile;
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
     #[cfg(feature = "qemu-nbd")]
     if chain.options.reader == Reader::Qemu && image.format != Format::Raw {
-        if matches!(image.format, Format::Ewf | Format::Simg) {
+        if matches!(image.format, Format::Ewf | Format::Partclone | Format::Simg) {
             let reason = format!("is of the format {}, which qemu-nbd does not read", image.format);
             return Err(image.file.error(ErrorKind::Unsupported, reason).with_hint(Hint::Reader));
         }
@@ -74,6 +75,7 @@ fn open_native(chain: &mut Chain<'_>, image: &Candidate) -> Option<Result<Opened
         Format::Vmdk => vmdk::open(chain, image),
         Format::Vhdx => vhdx::open(chain, image),
         Format::Ewf => ewf::open(chain, image),
+        Format::Partclone => partclone::open(image),
         Format::Simg => simg::open(image),
         Format::Dmg => dmg::open(image),
         Format::Luks | Format::Bochs | Format::Cloop => return None,

@@ -36,6 +36,8 @@ enum Role {
     Archive,
     /// A file whose content cannot be recognised.
     Unseen,
+    /// A part of a file that `split` cut, which may begin like that.
+    Part,
     /// Any other file.
     Other,
 }
@@ -47,7 +49,11 @@ impl FileKind {
     pub fn of_name(name: &Path) -> Option<&'static Self> {
         let name = &*telling(name);
         let extension = name.extension()?.to_str()?.to_ascii_lowercase();
-        let kind = KINDS.iter().find(|kind| kind.extensions.contains(&&*extension))?;
+        let is_named = |kind: &&Self| match kind.role {
+            Role::Part => is_part(name, &extension),
+            _ => kind.extensions.contains(&&*extension),
+        };
+        let kind = KINDS.iter().find(is_named)?;
         (kind.format() != Some(Format::Vmdk) || !is_flat_extent(name)).then_some(kind)
     }
 
@@ -95,11 +101,15 @@ impl FileKind {
 
     /// Returns whether a file of this kind is stored as one of `other`.
     pub(super) fn holds(&self, other: &Self) -> bool {
-        self.role == Role::Archive && (other.role == Role::Archive || other.compression().is_some())
+        match self.role {
+            Role::Archive => other.role == Role::Archive || other.compression().is_some(),
+            Role::Part => other.compression().is_some(),
+            _ => false,
+        }
     }
 
     pub(super) fn is_unseen(&self) -> bool {
-        self.role == Role::Unseen
+        matches!(self.role, Role::Unseen | Role::Part)
     }
 
     /// Returns the format if such an image may have its header at its end.
@@ -141,6 +151,15 @@ fn is_flat_extent(name: &Path) -> bool {
         last == b"flat"
             || last.strip_prefix(b"f").is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
     })
+}
+
+/// Returns whether a name belongs to a part of a split image, such as `sda1.ext4-ptcl-img.zst.aa` of Clonezilla.
+fn is_part(name: &Path, extension: &str) -> bool {
+    let whole = name.with_extension("");
+    let is_cut = extension.len() == 2 && extension.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_cut
+        && (Compression::of_name(&whole).is_some()
+            || whole.as_os_str().as_bytes().ends_with(b"-ptcl-img"))
 }
 
 const fn image(
@@ -193,6 +212,7 @@ static KINDS: [FileKind; 59] = [
     image("a cloop image", Format::Cloop, &["cloop"]),
     image("a dmg image", Format::Dmg, &["dmg"]),
     image("an EWF image", Format::Ewf, &["e01", "s01"]),
+    image("a partclone image", Format::Partclone, &[]),
     image("an Android sparse image", Format::Simg, &["simg"]),
     compressed("a gzip file", Compression::Gzip),
     compressed("an xz file", Compression::Xz),
@@ -298,12 +318,6 @@ static KINDS: [FileKind; 59] = [
         Way::Advice("give the .vmdk file that names it"),
     ),
     other(
-        "a partclone image",
-        &[],
-        &[Bytes(b"partclone-image")],
-        Way::Command("partclone.restore -s FILE -o DEVICE"),
-    ),
-    other(
         "an ntfsclone image",
         &[],
         &[Bytes(b"\0ntfsclone-image")],
@@ -372,6 +386,13 @@ static KINDS: [FileKind; 59] = [
     other("a JSON document", &[], &[Test(text::is_json)], DOWNLOAD),
     other("a message of a server", &[], &[Test(text::is_message)], DOWNLOAD),
     unseen("an OpenPGP file", &["gpg", "pgp"], Way::Pipe("gpg -d FILE")),
+    FileKind {
+        noun: "a part of a split image",
+        role: Role::Part,
+        extensions: &[],
+        signatures: &[],
+        way: Way::Advice("cat joins all of its parts"),
+    },
     other("an age file", &["age"], &[Bytes(b"age-encryption.org/v1\n")], Way::Pipe("age -d FILE")),
 ];
 

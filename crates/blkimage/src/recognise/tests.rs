@@ -29,11 +29,22 @@ fn names_promise() {
         ("disk.tgz", "a tar archive"),
         ("disk.E01", "an EWF image"),
         ("disk.img.gpg", "an OpenPGP file"),
+        ("sda1.ext4-ptcl-img.zst.aa", "a part of a split image"),
+        ("sda1.ext4-ptcl-img.ab", "a part of a split image"),
+        ("disk.gz.xz", "an xz file"),
     ] {
         assert_eq!(FileKind::of_name(Path::new(name)).unwrap().to_string(), noun, "{name}");
     }
-    for name in ["disk", "disk.img", "qcow2", ".xz", "disk.qcow2.bak", "d-flat.vmdk", "d-f001.vmdk"]
-    {
+    for name in [
+        "disk",
+        "disk.img",
+        "disk.img.aa",
+        "qcow2",
+        ".xz",
+        "disk.qcow2.bak",
+        "d-flat.vmdk",
+        "d-f001.vmdk",
+    ] {
         assert_eq!(FileKind::of_name(Path::new(name)), None, "{name}");
     }
 }
@@ -51,6 +62,11 @@ fn a_promise_must_be_kept() {
     assert_eq!(reason("disk.vhd", &disk), format!("has the name of a vhd image{none}"));
     assert_eq!(reason("disk.gpg", &disk), "has the name of an OpenPGP file");
     assert_eq!(reason("disk.qcow2", b""), "is empty, and has the name of a qcow2 image");
+    assert_eq!(reason("disk.gz.ab", &disk), "has the name of a part of a split image");
+    assert_eq!(
+        reason("disk.gz.aa", b"\x1f\x8b\x08\0\0\0\0\0\0\x03..."),
+        "is a part of a split image"
+    );
     let page = b"\n<!DOCTYPE html>\n<html>";
     assert_eq!(reason("disk.img", page), "is an HTML page");
     assert_eq!(reason("disk.qcow2", page), "is an HTML page, and has the name of a qcow2 image");

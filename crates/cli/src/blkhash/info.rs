@@ -91,6 +91,7 @@ fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String
             .collect(),
         partition_problem: problem,
         acquisition: image.acquisition().map(|found| info::Acquisition::new(found, &stated)),
+        backup: image.backup().map(info::Backup::new),
         implanted: stated.implanted.as_ref().map(info::Implanted::new),
     };
     Ok(json::line(&object))
@@ -133,6 +134,11 @@ fn text(
     }
     if let Some(acquisition) = image.acquisition() {
         acquisition::lines(acquisition, stated, &mut line);
+    }
+    if let Some(backup) = image.backup() {
+        line("file system", quote::printable(&backup.file_system));
+        line("used", format!("{} ({} bytes)", Bytes(backup.used), backup.used));
+        line("partclone", quote::printable(&backup.version));
     }
     if let Some(implanted) = &stated.implanted {
         line("md5", blkrecord::hex(&implanted.md5));

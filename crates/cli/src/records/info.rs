@@ -29,6 +29,9 @@ record! {
         /// how the content was acquired, as the image says
         #[absent("if it is no forensic image")]
         pub acquisition: Option<Acquisition>,
+        /// what an image of the used blocks of a file system says of it
+        #[absent("if it is none")]
+        pub backup: Option<Backup>,
         /// the MD5 that an image of ISO 9660 states of itself, which `blksum -c` compares
         #[absent("if it states none")]
         pub implanted: Option<Implanted>,
@@ -46,6 +49,20 @@ record! {
         pub volume_size: u64,
         /// fragments, of all but the last of which it has sums
         pub fragments: usize,
+    }
+}
+
+record! {
+    /// What an image of the used blocks of a file system says of it.
+    pub struct Backup {
+        /// name of the file system, in the words of partclone, such as `EXTFS`
+        pub file_system: String,
+        /// version of the program that made the image
+        pub version: String,
+        /// bytes in a block
+        pub block_size: u64,
+        /// bytes in all used blocks
+        pub used: u64,
     }
 }
 
@@ -170,6 +187,18 @@ impl Implanted {
             bytes: found.length,
             volume_size: found.volume_size,
             fragments: found.fragments.len() + 1,
+        }
+    }
+}
+
+impl Backup {
+    /// Describes an image of the used blocks of a file system.
+    pub fn new(found: &blkimage::Backup) -> Self {
+        Self {
+            file_system: found.file_system.clone(),
+            version: found.version.clone(),
+            block_size: found.block_size,
+            used: found.used,
         }
     }
 }

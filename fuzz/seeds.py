@@ -14,7 +14,7 @@ import sys
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "reference"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "reference"), str(ROOT / "tests/helpers")]
 
 import blkmap  # noqa: E402
 import dmg_images  # noqa: E402

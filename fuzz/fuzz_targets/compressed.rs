@@ -20,7 +20,8 @@ fuzz_target!(|input: Input| {
         Compression::Zstd,
         Compression::Bzip2,
         Compression::Lz4,
-    ][usize::from(which) % 5];
+        Compression::Lzop,
+    ][usize::from(which) % 6];
     let content: Vec<u8> = bytes.iter().copied().cycle().take(bytes.len() * 7).collect();
     let can_compress = matches!(compression, Compression::Gzip | Compression::Zstd);
     let mut file = match is_compressed && can_compress {

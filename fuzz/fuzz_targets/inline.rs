@@ -5,14 +5,13 @@
 
 #[path = "../../crates/blkbtrfs/tests/common/mod.rs"]
 mod common;
-#[path = "../../crates/blkbtrfs/tests/common/liblzo2.rs"]
+#[path = "../../crates/blkimage/tests/common/liblzo2.rs"]
 mod liblzo2;
-#[path = "../../crates/blkbtrfs/src/lzo.rs"]
-mod lzo;
 
 use std::io::Read;
 use std::sync::{LazyLock, Mutex};
 
+use blkimage::lzo;
 use common::{BLOCK, Block, Disk, HEADER, ITEM, u64_at};
 use flate2::read::ZlibEncoder;
 use libfuzzer_sys::fuzz_target;

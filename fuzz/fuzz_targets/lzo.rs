@@ -3,11 +3,10 @@
 
 #![no_main]
 
-#[path = "../../crates/blkbtrfs/tests/common/liblzo2.rs"]
+#[path = "../../crates/blkimage/tests/common/liblzo2.rs"]
 mod liblzo2;
-#[path = "../../crates/blkbtrfs/src/lzo.rs"]
-mod lzo;
 
+use blkimage::lzo;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&[u8], u16, bool, Vec<(u16, u8)>)| {

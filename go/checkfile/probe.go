@@ -138,13 +138,13 @@ func octal(field []byte) (number int64, ok bool) {
 	return number, len(digits) > 0 && len(bytes.Trim(rest, "\x00 ")) == 0
 }
 
-// isCompressed returns whether head begins like a file that gzip, xz, zstd, bzip2 or lz4 compressed.
+// isCompressed returns whether head begins like a file that gzip, xz, zstd, bzip2, lz4 or lzop compressed.
 func isCompressed(head []byte) bool {
 	starts := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
 	switch {
 	case starts("\x1f\x8b\x08"), starts("\xfd7zXZ\x00"), starts("\x28\xb5\x2f\xfd"):
 		return true
-	case starts("\x04\x22\x4d\x18"), starts("\x02\x21\x4c\x18"):
+	case starts("\x04\x22\x4d\x18"), starts("\x02\x21\x4c\x18"), starts("\x89LZO\x00\r\n\x1a\n"):
 		return true
 	case starts("BZh") && len(head) >= 10:
 		// A stream without content has no block.

@@ -43,7 +43,7 @@ MADE = {
     "disk.Ex01": ("printf 'EVF2\\r\\n\\x81\\0' > FILE; cat disk.raw >> FILE", "is an EWF image of version 2 (EnCase 7): ewfexport -u -t OUTPUT disk.Ex01"),
     "fake.E01": ("cp disk.raw FILE", "has the name of an EWF image, and nothing in it says that it is one: -f raw"),
     "fake.simg": ("cp disk.raw FILE", "has the name of an Android sparse image, and nothing in it says that it is one: -f raw"),
-    "disk.lzo": ("lzop -o FILE disk.raw", "is an lzop file: lzop -dc disk.lzo |"),
+    "lzop.img": ("lzop -o FILE disk.raw", "is compressed by lzop: -f lzop reads its content; -f raw"),
     "disk.lz": ("lzip -c disk.raw > FILE", "is an lzip file: lzip -dc disk.lz |"),
     "disk.lzma": ("xz --format=lzma -0 -c disk.raw > FILE", "has the name of an lzma file: xz -dc disk.lzma |"),
     "zipped.raw": ("gzip -1 -c disk.raw > FILE", "is compressed by gzip: -f gzip reads its content; -f raw"),
@@ -201,7 +201,7 @@ def test_pipes_and_standard_input(blksum, at):
     assert not os.path.exists("copy")
 
 
-@pytest.mark.parametrize("name", ["base.img", "base.7z", "gnu.img", "disk.lzo", "disk.lzma", "newc.cpio"])
+@pytest.mark.parametrize("name", ["base.img", "base.7z", "gnu.img", "disk.lz", "disk.lzma", "newc.cpio"])
 def test_the_way_out(at, name):
     """The command of the message, with the name of the disk in it."""
     message = images.attempt(BLKCOPY, name, "copy").stderr.decode()

@@ -43,7 +43,6 @@ mod filesystem;
 mod find;
 mod finder;
 mod locate;
-mod lzo;
 mod name_hash;
 mod raid6;
 mod rebuild;

@@ -19,9 +19,18 @@ pub enum Compression {
     Bzip2,
     /// By `lz4`, in frames.
     Lz4,
+    /// By `lzop`.
+    Lzop,
 }
 
-names!(Compression { Gzip = "gzip", Xz = "xz", Zstd = "zstd", Bzip2 = "bzip2", Lz4 = "lz4" });
+names!(Compression {
+    Gzip = "gzip",
+    Xz = "xz",
+    Zstd = "zstd",
+    Bzip2 = "bzip2",
+    Lz4 = "lz4",
+    Lzop = "lzop",
+});
 
 impl Compression {
     /// Returns the compression of a file that begins with `head`, of which it examines [`Self::HEAD_SIZE`] bytes.
@@ -42,6 +51,7 @@ impl Compression {
             Self::Bzip2 => {
                 starts(b"BZh") && matches!(head.get(4..10), Some(b"1AY&SY" | b"\x17rE8P\x90"))
             }
+            Self::Lzop => starts(b"\x89LZO\0\r\n\x1a\n"),
             // The second one marks old frames, which are refused.
             Self::Lz4 => starts(b"\x04\x22\x4d\x18") || starts(b"\x02\x21\x4c\x18") || is_skipped(),
         }
@@ -63,6 +73,7 @@ impl Compression {
             Self::Zstd => &["zst", "zstd"],
             Self::Bzip2 => &["bz2"],
             Self::Lz4 => &["lz4"],
+            Self::Lzop => &["lzo"],
         }
     }
 

@@ -75,6 +75,7 @@ mod layer;
 // Only the code that opens URIs uses all of it.
 #[cfg_attr(not(all(feature = "http", feature = "nbd")), allow(dead_code))]
 mod location;
+pub mod lzo;
 mod member;
 mod open;
 mod option_table;

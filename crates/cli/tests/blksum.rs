@@ -263,7 +263,8 @@ fn wrong_command_lines() {
         (
             &["-f", "iso"],
             "invalid value 'iso' for --format: unknown image format: use raw, qcow2, qcow, vmdk, \
-             vdi, vhdx, vpc, qed, parallels, luks, bochs, cloop, dmg, ewf, partclone, simg, gzip, xz, zstd, bzip2 or lz4",
+             vdi, vhdx, vpc, qed, parallels, luks, bochs, cloop, dmg, ewf, partclone, simg, gzip, xz, zstd, bzip2, \
+             lz4 or lzop",
         ),
         (&["--threads", "0"], "invalid value '0' for --threads: use a number from 1 to 1024"),
         (&["--follow=any", "--untrusted"], "the argument --follow cannot be used with --untrusted"),

@@ -2,11 +2,11 @@
 
 use std::io::Read;
 
+use blkimage::lzo;
 use flate2::read::ZlibDecoder;
 
 use super::item::{Verdict, expect};
 use crate::bytes::u32_at;
-use crate::lzo;
 use crate::superblock::Superblock;
 
 /// Fails if `stored` does not contain `size` bytes of content.

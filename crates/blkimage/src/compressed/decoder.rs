@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use super::limits::Limits;
 use super::unit::{Unit, Units};
-use super::{bzip2, gzip, input, lz4, xz, zstd};
+use super::{bzip2, gzip, input, lz4, lzop, xz, zstd};
 use crate::compression::Compression;
 use crate::storage::Storage;
 
@@ -24,6 +24,7 @@ pub(super) fn decoder<'a>(
         Compression::Zstd => Box::new(zstd::Zstd::new(reader, start, max_memory)?),
         Compression::Bzip2 => Box::new(bzip2::Bzip2::new(reader, max_memory)),
         Compression::Lz4 => Box::new(lz4::Lz4::new(reader, start)?),
+        Compression::Lzop => Box::new(lzop::Lzop::new(reader, start, max_memory)),
     })
 }
 
@@ -57,7 +58,7 @@ pub(super) fn units(
         Compression::Gzip => gzip::units(storage, units),
         Compression::Xz => xz::units(storage, units).map(Some),
         Compression::Zstd => zstd::units(storage, units),
-        Compression::Bzip2 => Ok(None),
+        Compression::Bzip2 | Compression::Lzop => Ok(None),
         Compression::Lz4 => lz4::units(storage, units),
     }
 }

@@ -12,6 +12,7 @@ mod gzip;
 mod input;
 mod limits;
 mod lz4;
+mod lzop;
 mod openwrt;
 mod stream;
 mod unit;

@@ -10,9 +10,13 @@ use crate::{Image, Source};
 
 /// Returns the file of a compressor: a member, stream or frame for each part.
 fn compress(compression: Compression, parts: &[&[u8]]) -> Vec<u8> {
+    if compression == Compression::Lzop {
+        return lzop_member(&parts.concat());
+    }
     let mut file = Vec::new();
     for part in parts {
         match compression {
+            Compression::Lzop => unreachable!("has one member"),
             Compression::Gzip => {
                 let mut encoder =
                     flate2::write::GzEncoder::new(&mut file, flate2::Compression::fast());
@@ -55,6 +59,23 @@ fn lz4_frame(content: &[u8]) -> Vec<u8> {
     frame.extend([0; 4]);
     frame.extend(xxhash_rust::xxh32::xxh32(content, 0).to_le_bytes());
     frame
+}
+
+/// Returns a member with blocks of 256 KiB, which are stored as they are, with CRC-32.
+fn lzop_member(content: &[u8]) -> Vec<u8> {
+    let mut header = vec![0x10, 0x40, 0x20, 0xa0, 0x09, 0x40, 1, 5, 0, 0, 0x11, 0];
+    header.extend([0; 12]);
+    header.extend(b"\x04name");
+    let mut member = b"\x89LZO\0\r\n\x1a\n".to_vec();
+    member.extend(&header);
+    member.extend(libdeflater::crc32(&header).to_be_bytes());
+    for block in content.chunks(256 << 10) {
+        let length = (block.len() as u32).to_be_bytes();
+        member.extend([length, length, libdeflater::crc32(block).to_be_bytes()].concat());
+        member.extend(block);
+    }
+    member.extend([0; 4]);
+    member
 }
 
 fn options(compression: Compression) -> OpenOptions {

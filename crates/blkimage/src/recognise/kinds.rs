@@ -220,7 +220,7 @@ static KINDS: [FileKind; 59] = [
     compressed("a bzip2 file", Compression::Bzip2),
     compressed("an lz4 file", Compression::Lz4),
     other("an lzip file", &["lz"], &[Bytes(b"LZIP\x01")], Way::Pipe("lzip -dc FILE")),
-    other("an lzop file", &["lzo"], &[Bytes(b"\x89LZO\0\r\n\x1a\n")], Way::Pipe("lzop -dc FILE")),
+    compressed("an lzop file", Compression::Lzop),
     unseen("an lzma file", &["lzma"], Way::Pipe("xz -dc FILE")),
     unseen("a compress file", &["z"], Way::Pipe("gzip -dc FILE")),
     unseen("a brotli file", &["br"], Way::Pipe("brotli -dc FILE")),

@@ -16,7 +16,7 @@ pub(super) fn compression(storage: &dyn Storage, name: &Path) -> Result<Option<C
     let is_tar = tar::is_tar(&head);
     let found = Compression::of_head(&head);
     let known = match found {
-        Some(Compression::Lz4) => false,
+        Some(Compression::Lz4 | Compression::Lzop) => false,
         Some(Compression::Zstd) => head.starts_with(ZSTD),
         Some(_) => true,
         // A shorter beginning of bzip2 is enough for some.

@@ -1,4 +1,4 @@
-//! Backups of Proxmox VE (`.vma`, and `.vma.zst` and `.vma.gz`): the disks of a virtual machine, by the names of its drives.
+//! Backups of Proxmox VE (`.vma`, and `.vma.zst`, `.vma.gz` and `.vma.lzo`): the disks of a virtual machine, by the names of its drives.
 //!
 //! Headers have MD5 digests, which are compared, and each cluster is there once. The bytes of clusters have no checksum but
 //! the one of the compression.

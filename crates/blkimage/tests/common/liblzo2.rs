@@ -3,9 +3,8 @@
 use std::ffi::{c_int, c_ulong, c_void};
 use std::sync::LazyLock;
 
+use blkimage::lzo::{Defect, decompress};
 use libloading::{Library, Symbol};
-
-use crate::lzo::{Defect, decompress};
 
 /// A stream of the fast compressor, which the kernel uses, or of the thorough one.
 pub fn compress(content: &[u8], is_thorough: bool) -> Vec<u8> {

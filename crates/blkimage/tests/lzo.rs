@@ -5,11 +5,9 @@
 
 #[path = "common/liblzo2.rs"]
 mod liblzo2;
-#[path = "../src/lzo.rs"]
-mod lzo;
 
+use blkimage::lzo::{Defect, decompress};
 use liblzo2::{check, compress};
-use lzo::{Defect, decompress};
 use proptest::prelude::*;
 
 /// Returns content of pieces. A piece is a fill byte and a length, or a distance and the length of a repetition.

@@ -1,4 +1,4 @@
-//! Decompression of LZO1X, the form of LZO that btrfs stores.
+//! Decompression of LZO1X, the form of LZO that btrfs and lzop store.
 //!
 //! A stream consists of instructions. Each copies literals from the stream, or repeats earlier content, and says how
 //! many literals follow (<https://docs.kernel.org/staging/lzo.html>). An end marker is the last instruction.
@@ -7,22 +7,30 @@
 
 /// Reason why a stream is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Defect {
+pub enum Defect {
+    /// The stream ends within an instruction.
     #[error("it is cut off")]
     CutOff,
+    /// There is more content than the limit, in bytes.
     #[error("it has more than {0} bytes of content")]
     TooLong(usize),
+    /// The distance of a repetition, in bytes.
     #[error("it repeats content {0} bytes before its end, where there is none")]
     Distance(usize),
-    /// The kernel refuses the stream, liblzo2 does not.
+    /// The length of the end marker. The kernel refuses the stream, liblzo2 does not.
     #[error("its end marker has length {0}, not 3")]
     EndMarker(usize),
+    /// Number of bytes after the end marker.
     #[error("{0} bytes follow its end marker")]
     Rest(usize),
 }
 
 /// Returns the content of a stream, of at most `limit` bytes.
-pub(crate) fn decompress(stream: &[u8], limit: usize) -> Result<Vec<u8>, Defect> {
+///
+/// # Errors
+///
+/// Fails if the stream is not valid, or has more content.
+pub fn decompress(stream: &[u8], limit: usize) -> Result<Vec<u8>, Defect> {
     let mut stream = Stream(stream);
     let mut content = Content { bytes: Vec::with_capacity(limit), limit };
     // Number of literals before the instruction. After 4 or more, an instruction below 16 has another meaning.

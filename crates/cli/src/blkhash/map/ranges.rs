@@ -1,5 +1,6 @@
 //! `blkhash map verify` with a bmap, which has a checksum for each range of blocks and none for blocks in no range.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
 
@@ -53,7 +54,7 @@ pub fn verify(args: &Verify, file: &File) -> Result<Outcome, Failure> {
     }
     let job = Job {
         print: &args.output,
-        names: names.map(|name| name.as_os_str()),
+        names: names.map(OsString::as_os_str),
         picture,
         if_all_differ: None,
         ignores_free: args.ignore_free,

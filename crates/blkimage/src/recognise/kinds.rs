@@ -198,7 +198,7 @@ const fn unseen(noun: &'static str, extensions: &'static [&'static str], way: Wa
 }
 
 /// The first one that matches counts.
-static KINDS: [FileKind; 59] = [
+static KINDS: [FileKind; 60] = [
     image("a qcow2 image", Format::Qcow2, &["qcow2"]),
     image("a qcow image", Format::Qcow1, &["qcow", "qcow1"]),
     image("a vmdk image", Format::Vmdk, &["vmdk"]),

@@ -63,7 +63,10 @@ fn a_promise_must_be_kept() {
     assert_eq!(reason("disk.gpg", &disk), "has the name of an OpenPGP file");
     assert_eq!(reason("disk.qcow2", b""), "is empty, and has the name of a qcow2 image");
     assert_eq!(reason("disk.gz.ab", &disk), "has the name of a part of a split image");
-    assert_eq!(reason("disk.gz.aa", b"\x1f\x8b\x08\0\0\0\0\0\0\x03..."), "is a part of a split image");
+    assert_eq!(
+        reason("disk.gz.aa", b"\x1f\x8b\x08\0\0\0\0\0\0\x03..."),
+        "is a part of a split image"
+    );
     let page = b"\n<!DOCTYPE html>\n<html>";
     assert_eq!(reason("disk.img", page), "is an HTML page");
     assert_eq!(reason("disk.qcow2", page), "is an HTML page, and has the name of a qcow2 image");

@@ -27,7 +27,7 @@ complete -c blksum -l block-size -r -f -d 'Size of the blocks, a power of two fr
 complete -c blksum -l salt -r -f -d 'Salt of fs-verity (up to 32 bytes) and dm-verity (up to 256 bytes), in hexadecimal'
 complete -c blksum -s B -l bytes -d 'Hash the bytes of the file itself, as sha256sum does: the same as --format raw --construction linear'
 complete -c blksum -s l -l list-digests -d 'List the digest algorithms'
-complete -c blksum -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg ewf partclone simg gzip xz zstd bzip2 lz4' -d 'Format or compression'
+complete -c blksum -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg ewf partclone simg gzip xz zstd bzip2 lz4 lzop' -d 'Format or compression'
 complete -c blksum -l snapshot -r -f -d 'Internal snapshot to read, by name or id'
 complete -c blksum -l vpc-size -r -f -a 'auto geometry current' -d 'Size of vpc (vhd) images: auto (as in QEMU 10.0), geometry (cylinders x heads x sectors) or current (the size that the image states)'
 complete -c blksum -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'

@@ -176,7 +176,7 @@ def test_digests_of_bytes_are_of_any_file(blksum, at):
 
 
 # What can only be told by a name, or by the end of the content, and compressed files.
-NAMED = [name for name, words in KINDS.items() if words.startswith(("has the name", "is empty"))]
+NAMED = [name for name, words in KINDS.items() if words.startswith(("has the name", "is empty", "is a part of a split"))]
 OF_CONTENT = [name for name in KINDS if name not in NAMED]
 
 

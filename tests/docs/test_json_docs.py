@@ -570,7 +570,8 @@ def image_info_runs():
     lines += run("blkhash", "info", "--json", "case.E01")
     lines += served_object("blkhash", "info", "--json")
     implanted_image()
-    return lines + run("blkhash", "info", "--json", "parts.img", "x.iso")
+    images.run("partclone.imager", "-c", "-s", "parts.img", "-O", "x.partclone", "-q", "-L", "/dev/null")
+    return lines + run("blkhash", "info", "--json", "parts.img", "x.iso", "x.partclone")
 
 
 def ext4_disk():

@@ -14,9 +14,10 @@ import sys
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "reference"))
+sys.path[:0] = [str(ROOT / "reference"), str(ROOT / "tests")]
 
 import blkmap  # noqa: E402
+import dmg_images  # noqa: E402
 import verity  # noqa: E402
 
 TEXT = b"blkhash blkhash blkhash blkhash\n"
@@ -29,6 +30,10 @@ COMPRESSED = {
     "bzip2": "425a683931415926535932df7d82000005d18000104000304c08002000310c080aa8d19a7c572a184210d17724538509032df7d820",
     "lz4": "04224d186440a7120000008f626c6b686173682008000050686173680a000000002c7e2779",
 }
+# The text sixteen times.
+LZFSE = bytes.fromhex(
+    "6276786e000200001f000000e8626c6b68617368203808fd68200af0fff0b6e373680a060000000000000062767824"
+)
 COMPRESSIONS = ("gzip", "xz", "zstd", "bzip2", "lz4")
 
 
@@ -322,6 +327,17 @@ def simg(*chunks, blocks=4):
     return file
 
 
+def dmg(*kinds, lists=("plist",)):
+    """An Apple disk image with a table of two runs for each kind."""
+    text = TEXT * 16
+    run = dmg_images.Run
+    tables = []
+    for kind in kinds:
+        content = bytes(len(text)) if kind in (dmg_images.ZERO, dmg_images.IGNORE) else text
+        tables.append(dmg_images.Table([run(kind, content, LZFSE if kind == dmg_images.LZFSE else None)] * 2, str(kind)))
+    return dmg_images.image(tables, lists=lists)
+
+
 def all_seeds():
     """The seeds of each target, by name."""
     change = items(u16(10) + u8(2) + text(b"99"))
@@ -342,6 +358,12 @@ def all_seeds():
         "clusters": clusters(),
         "compressed": compressed(),
         "contents": disks(4, head=u8(200) + u8(15) + u32(1 << 20) + u8(3)),
+        "dmg": [
+            ("stored", dmg(dmg_images.RAW, dmg_images.ZERO, dmg_images.IGNORE)),
+            ("compressed", dmg(dmg_images.ADC, dmg_images.ZLIB, dmg_images.BZIP2, dmg_images.LZFSE, dmg_images.XZ)),
+            ("fork", dmg(dmg_images.ZLIB, dmg_images.RAW, lists=("fork",))),
+            ("both", dmg(dmg_images.ZERO, lists=("plist", "fork"))),
+        ],
         "ewf": [
             ("stored", ewf("stored")),
             ("compressed", ewf()),

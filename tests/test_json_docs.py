@@ -16,6 +16,7 @@ import pytest
 import filesystems
 import ewf_images
 import images
+import dmg_images
 import iso_images
 import web_servers
 import vpc_images
@@ -192,7 +193,10 @@ def check_runs():
     lines = run("blksum", "--check", "--json", "--verbose", stdin=sums + large)
     lines += run("blksum", "--check", "--json", stdin=wrong + missing, statuses=(1,))
     implanted_image()
-    return lines + run("blksum", "--check", "--json", "x.iso", "damaged.iso", statuses=(1,))
+    tables = [dmg_images.Table([dmg_images.Run(dmg_images.RAW, bytes(512))], crc=crc) for crc in ("right", 1)]
+    pathlib.Path("damaged.dmg").write_bytes(dmg_images.image(tables))
+    names = ["x.iso", "damaged.iso", "damaged.dmg"]
+    return lines + run("blksum", "--check", "--json", *names, statuses=(1,))
 
 
 def expect_runs():

@@ -13,6 +13,7 @@ import time
 import pytest
 
 import blkhash
+import dmg_images
 import foreign_images
 import images
 import imagespec
@@ -44,7 +45,7 @@ FORMATS = {
 FOREIGN = {
     "cloop": foreign_images.cloop,
     "bochs": foreign_images.bochs,
-    "dmg": foreign_images.dmg,
+    "dmg": dmg_images.dmg,
 }
 SPLIT = ("vmdk-flat", "vmdk-split-sparse", "vmdk-split-flat")
 
@@ -190,17 +191,6 @@ def test_backing_file_of_a_qcow2(blksum, raw, content, name):
     options = ["--backing-format", name] if name in FOREIGN else options_for(name)
     assert blksum.hex(*options, "top.qcow2") == blkhash.checksum(content + bytes(MIB)).hex()
     assert_refused(blksum("--untrusted", "top.qcow2"), "top.qcow2", "base.img", "--follow")
-
-
-def test_dmg_with_bzip2(blksum, raw, content, value):
-    """QEMU reads these with an optional module, so the result is the content or an error."""
-    kinds = (foreign_images.ZLIB, foreign_images.BZIP2)
-    pathlib.Path("disk.dmg").write_bytes(foreign_images.dmg(content, kinds))
-    theirs = images.attempt("qemu-img", "convert", "-f", "dmg", "-O", "raw", "disk.dmg", "raw2")
-    if theirs.returncode == 0:
-        assert blksum.hex("disk.dmg") == value
-    else:
-        assert_refused(blksum("disk.dmg"), "disk.dmg")
 
 
 def test_vpc_has_the_size_that_qemu_gives_it(blksum, raw):

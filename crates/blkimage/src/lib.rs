@@ -135,7 +135,7 @@ pub use secret::Secret;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 pub use source::{Announcer, Source, longest_extent};
-pub use stated::{Stated, StatedDigest};
+pub use stated::{Stated, StatedDigest, StatedSum, SumOf};
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::{export::NbdExport, options::NbdOptions};

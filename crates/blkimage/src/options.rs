@@ -65,7 +65,7 @@ pub struct OpenOptions {
     #[cfg(feature = "qemu-nbd")]
     pub nbd_server: Option<PathBuf>,
     /// Maximum number of bytes by which the size of an image may exceed the size of its files, for
-    /// formats that do not report empty ranges (luks, bochs, cloop and dmg) and compressed files, which are
+    /// formats that do not report empty ranges (luks, bochs and cloop) and compressed files, which are
     /// read in full. `None` is 1 TiB.
     pub max_zeros: Option<u64>,
     /// Maximum number of bytes of a dictionary or window that a compressed file may ask for, and of content that is decoded

@@ -42,7 +42,7 @@ pub enum Format {
     Bochs,
     /// Compressed loop device.
     Cloop,
-    /// Apple.
+    /// Apple (`.dmg`, UDIF).
     Dmg,
     /// Expert Witness, as of `EnCase` and FTK (`.E01`).
     Ewf,
@@ -58,7 +58,7 @@ impl Format {
 
     /// Returns whether images of this format are read without another program.
     pub fn is_native(self) -> bool {
-        !matches!(self, Self::Luks | Self::Bochs | Self::Cloop | Self::Dmg)
+        !matches!(self, Self::Luks | Self::Bochs | Self::Cloop)
     }
 
     /// Returns all formats.

@@ -9,6 +9,7 @@ mod block_table;
 #[cfg(test)]
 mod builder;
 pub(crate) mod decompress;
+mod dmg;
 mod empty;
 mod ewf;
 mod fields;
@@ -74,7 +75,8 @@ fn open_native(chain: &mut Chain<'_>, image: &Candidate) -> Option<Result<Opened
         Format::Vhdx => vhdx::open(chain, image),
         Format::Ewf => ewf::open(chain, image),
         Format::Simg => simg::open(image),
-        Format::Luks | Format::Bochs | Format::Cloop | Format::Dmg => return None,
+        Format::Dmg => dmg::open(image),
+        Format::Luks | Format::Bochs | Format::Cloop => return None,
     })
 }
 

@@ -24,7 +24,8 @@ impl OpenOptions {
 }
 
 /// Returns whether the file at `path` is an image that may state checksums of its content: one of
-/// [such a format](Format::states_checksums), or a raw one of ISO 9660. Its first bytes decide, with which no check file begins.
+/// [such a format](Format::states_checksums), or a raw one of ISO 9660. Its first bytes or its last sector decide, like which
+/// no check file begins or ends.
 pub fn states_checksums(path: &Path) -> bool {
     let error = |error| Error::new(ErrorKind::Open, path, "cannot open").because(error);
     let file = find(path).and_then(|found| found.open().map_err(error));

@@ -179,7 +179,7 @@ const fn unseen(noun: &'static str, extensions: &'static [&'static str], way: Wa
 }
 
 /// The first one that matches counts.
-static KINDS: [FileKind; 58] = [
+static KINDS: [FileKind; 59] = [
     image("a qcow2 image", Format::Qcow2, &["qcow2"]),
     image("a qcow image", Format::Qcow1, &["qcow", "qcow1"]),
     image("a vmdk image", Format::Vmdk, &["vmdk"]),
@@ -277,6 +277,12 @@ static KINDS: [FileKind; 58] = [
         "a sparse image (macOS)",
         &["sparseimage"],
         &[Bytes(b"sprs\0\0\0\x03")],
+        Way::Command("hdiutil convert FILE -format UDTO -o OUTPUT"),
+    ),
+    other(
+        "an encrypted dmg image",
+        &[],
+        &[Bytes(b"encrcdsa")],
         Way::Command("hdiutil convert FILE -format UDTO -o OUTPUT"),
     ),
     other(

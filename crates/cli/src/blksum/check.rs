@@ -27,7 +27,7 @@ use super::search::Searcher;
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
 use super::stated::SelfCheck;
-use super::{beside, confine, hints, implanted, recorded};
+use super::{beside, confine, hints, implanted, recorded, sums};
 use crate::image::input::{self, Origin};
 use crate::image::notes::Notes;
 use crate::messages;
@@ -123,6 +123,10 @@ struct Images<'a> {
     small: Small,
     reporter: Reporter,
 }
+
+/// Compares an image with what it states. Returns where it differs, if it does.
+type CheckParts =
+    fn(&OsStr, &Settings, Notes, &Reporter) -> Result<(Report, Option<String>), Problem>;
 
 struct Checker<'a> {
     images: &'a Images<'a>,
@@ -375,7 +379,8 @@ impl Checker<'_> {
                 self.counts.entries += 1;
                 match image {
                     SelfCheck::Parts(name) => self.check_read(name),
-                    SelfCheck::Implanted(name) => self.check_implanted(name),
+                    SelfCheck::Implanted(name) => self.check_parts(name, implanted::check),
+                    SelfCheck::Sums(name) => self.check_parts(name, sums::check),
                 }
             }
             Item::End(end) => {
@@ -455,17 +460,17 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks an image of ISO 9660 against the MD5 that it states of itself.
-    fn check_implanted(&mut self, name: OsString) -> io::Result<()> {
+    /// Checks an image with `check` against checksums of parts that it states of itself.
+    fn check_parts(&mut self, name: OsString, check: CheckParts) -> io::Result<()> {
         let Images { settings, reporter, .. } = self.images;
-        let result = implanted::check(&name, settings, self.images.notes(), reporter);
+        let result = check(&name, settings, self.images.notes(), reporter);
         reporter.end(&name, None);
-        let entry = Entry {
-            name: name.into_vec(),
-            digest: Vec::new(),
-            algorithm: None,
-            tag: Some(Tag::linear(Algorithm::Md5).into()),
+        let tag = match &result {
+            Ok((report, _)) => Tag::from(report.checksums[0].0),
+            Err(_) => Tag::from(self.images.given),
         };
+        let (name, digest) = (name.into_vec(), Vec::new());
+        let entry = Entry { name, digest, algorithm: None, tag: Some(tag) };
         let (report, difference) = match result {
             Ok(found) => found,
             Err(failure) => return self.fail(&entry, &failure),

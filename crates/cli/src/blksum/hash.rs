@@ -398,6 +398,7 @@ impl Job<'_> {
         Ok(Report {
             map_problem: None,
             implanted: None,
+            sums: None,
             checksums: parameters.iter().copied().zip(digests).collect(),
             bytes: Vec::new(),
             format: Format::Raw,

@@ -37,6 +37,7 @@ mod search;
 mod settings;
 mod small;
 mod stated;
+mod sums;
 
 use std::ffi::OsString;
 use std::io;

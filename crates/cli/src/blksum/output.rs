@@ -237,6 +237,7 @@ fn object<'a>(
         bytes_read: report.bytes_read,
         seconds: report.elapsed.as_secs_f64(),
         implanted: report.implanted.as_ref(),
+        sums: report.sums.as_ref(),
         about: Flat(report.about.as_ref()),
     }
 }

@@ -11,7 +11,7 @@ use blksum::expect::Shape;
 
 use crate::messages;
 use crate::problem::Problem;
-use crate::records::checksum::{About, Implanted};
+use crate::records::checksum::{About, Implanted, Sums};
 
 /// The checksums of an image, with its properties.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub struct Report {
     pub about: Option<About>,
     /// The MD5 that an image of ISO 9660 states of itself, if that was compared.
     pub implanted: Option<Implanted>,
+    /// The CRC-32 that an Apple disk image states of its parts, if they were compared.
+    pub sums: Option<Sums>,
     /// Why the map of the image was not written.
     pub map_problem: Option<Problem>,
 }
@@ -63,6 +65,7 @@ impl Report {
             elapsed: Duration::ZERO,
             about: None,
             implanted: None,
+            sums: None,
             map_problem: None,
         }
     }

@@ -20,6 +20,8 @@ pub enum SelfCheck {
     Parts(OsString),
     /// Against the MD5 that an image of ISO 9660 states of it.
     Implanted(OsString),
+    /// Against the CRC-32 that an Apple disk image states of its parts.
+    Sums(OsString),
 }
 
 /// Returns the lines of the checksums that the image at `path` states of its content. If it has no digests of all of it, there
@@ -37,6 +39,12 @@ pub fn lines(path: &Path, settings: &Settings) -> io::Result<(Vec<u8>, Option<Se
     })?;
     if stated.implanted.is_some() {
         return Ok((Vec::new(), Some(SelfCheck::Implanted(path.into()))));
+    }
+    if !stated.sums.is_empty() {
+        return Ok((Vec::new(), Some(SelfCheck::Sums(path.into()))));
+    }
+    if stated.unknown_sums > 0 {
+        return Err(io::Error::other(UNKNOWN_SUMS));
     }
     let mut lines = Vec::new();
     for stated in &stated.digests {
@@ -72,5 +80,8 @@ const WHOLE_CONTENT: &str = "its checksums are of all of its content: leave out 
                              --snapshot";
 
 const NOTHING: &str = "is an image that states no checksum of its content";
+
+const UNKNOWN_SUMS: &str =
+    "is an image that states checksums of other types than CRC-32, which are not known";
 
 const NO_IMPLANTED: &str = "is an image of ISO 9660 that states no MD5 of itself, as implantisomd5 writes it: compare it with a published checksum";

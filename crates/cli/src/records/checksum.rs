@@ -46,6 +46,10 @@ record! {
         /// `implanted.bytes` bytes, with spaces in place of the text that states it
         #[absent("without such an MD5, and without `--check`")]
         pub implanted: Option<&'a Implanted>,
+        /// the CRC-32 checksums that an Apple disk image states of its parts. `checksum` is then that of the checksums of its
+        /// tables, as they were computed
+        #[absent("without such checksums, and without `--check`")]
+        pub sums: Option<&'a Sums>,
         /// about the image and the run
         #[absent("without `--verbose`")]
         pub about: Flat<Option<&'a About>>,
@@ -70,6 +74,19 @@ record! {
         pub difference_offset: Option<u64>,
         /// bytes of the fragment that differs, or that are missing; null if all matches
         pub difference_length: Option<u64>,
+    }
+}
+
+record! {
+    /// The CRC-32 checksums that an Apple disk image states of its parts.
+    #[derive(Clone, Debug)]
+    pub struct Sums {
+        /// checksums that were compared
+        pub compared: usize,
+        /// checksums of types that are not known, which were not compared
+        pub unknown: usize,
+        /// the parts that differ: names of tables, `data fork`, or `master checksum` (that of the checksums of all tables)
+        pub different: Vec<String>,
     }
 }
 

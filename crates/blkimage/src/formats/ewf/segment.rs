@@ -241,7 +241,7 @@ impl Set {
             tables: mem::take(&mut self.tables),
             chunk: volume.chunk,
             size: volume.size,
-            stated: Stated { digests, parts: Some("Adler-32 of each chunk"), implanted: None },
+            stated: Stated { digests, parts: Some("Adler-32 of each chunk"), ..Stated::default() },
             acquisition,
         })
     }

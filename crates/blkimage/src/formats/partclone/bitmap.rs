@@ -3,8 +3,7 @@
 //! The bitmap is read once, in order, for its checksum and because compressed files are read in order. It is held in chunks. Those
 //! in which all blocks are equal take no words.
 
-use super::header::SEED;
-use super::register;
+use super::crc::{SEED, register};
 use crate::error::{ErrorKind, Result};
 use crate::formats::fields::{array, check_inside};
 use crate::storage::HostFile;

@@ -6,7 +6,7 @@ use crate::hint::Hint;
 use crate::recognise::Way;
 use crate::storage::HostFile;
 
-use super::register;
+use super::crc::{SEED, register};
 
 /// The header of an image.
 pub(super) struct Header {
@@ -117,9 +117,6 @@ const NO_SUM: u16 = 0;
 const CRC_32: u16 = 0x20;
 const XXH64: u16 = 0x30;
 const XXH128: u16 = 0x31;
-
-/// The register of a CRC-32 of nothing.
-pub(super) const SEED: u32 = u32::MAX;
 
 /// Maximum size of a block of a partclone image, as in partclone.
 /// Limit in bytes.

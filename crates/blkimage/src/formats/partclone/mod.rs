@@ -9,6 +9,7 @@
 
 mod bitmap;
 mod check;
+mod crc;
 mod header;
 mod strips;
 
@@ -16,8 +17,6 @@ mod strips;
 mod tests;
 
 use std::sync::Arc;
-
-use crc_fast::{CrcAlgorithm, Digest};
 
 use self::bitmap::Bitmap;
 use self::header::Header;
@@ -136,11 +135,4 @@ impl Layer for Partclone {
     fn files(&self) -> Vec<&HostFile> {
         vec![&*self.file]
     }
-}
-
-/// Returns the register of a CRC-32 after these bytes, which partclone stores as it is.
-fn register(seed: u32, bytes: &[u8]) -> u32 {
-    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32IsoHdlc, seed.into());
-    digest.update(bytes);
-    !(digest.finalize() as u32)
 }

@@ -5,8 +5,8 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::header::{SEED, Sums};
-use super::register;
+use super::crc::{SEED, register};
+use super::header::Sums;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::HostFile;
 

@@ -1,5 +1,4 @@
-use super::header::SEED;
-use super::register;
+use super::crc::{SEED, register};
 use crate::check::{Finding, Severity, Visitor};
 use crate::error::ErrorKind;
 use crate::formats::builder::Bytes;

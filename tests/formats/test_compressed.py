@@ -205,6 +205,18 @@ def test_mutants(blksum, workdir, extension, count):
     assert 0 < good < 0.9 * count
 
 
+def test_lzop_archive_of_several_files(blksum, workdir):
+    """lzop restores each member as a file of its own."""
+    (workdir / "small").write_bytes(bytes(3000) + b"x")
+    stored = compress("lzop -c FILE", "small")
+    (workdir / "two.lzo").write_bytes(stored + stored)
+    (workdir / "padded.lzo").write_bytes(stored + bytes(1000))
+    result = blksum("two.lzo")
+    assert (result.returncode, result.stdout) == (1, b""), result
+    assert result.stderr == b"blksum: two.lzo: is an lzop archive of several files, which lzop -x extracts\n"
+    assert values(blksum, "padded.lzo") == values(blksum, "small")
+
+
 def test_name_and_content_decide(blksum, workdir):
     """A file of which only the name or only the beginning belongs to a compressed one may be either, and is refused."""
     (workdir / "plain").write_bytes(bytes(1000) + b"x" * 1048)

@@ -57,7 +57,8 @@ impl<R: Read> Lzop<R> {
                 return Ok(());
             }
             if bytes[zeros..].starts_with(&MAGIC) {
-                return Err(unsupported("lzop archive of several files"));
+                let reason = "is an lzop archive of several files, which lzop -x extracts";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
             }
             let is_padding = zeros == bytes.len();
             self.input.consume(zeros);

@@ -105,8 +105,9 @@ test-features:
 	scripts/test-features
 test-without-features:
 	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline
+# Also what tests with a cluster of Ceph start.
 packaging-deps:
-	packaging/install-deps dnf:dnf lintian:lintian
+	packaging/install-deps ceph-mon:ceph-mon ceph-osd:ceph-osd dnf:dnf lintian:lintian rbd:ceph-common
 test-aarch64-short:
 	scripts/test-emulated aarch64 --short
 

@@ -358,6 +358,25 @@ def partclone(per_sum=0, reseed=True, bits=0b1011_0110):
     return file
 
 
+def rbd(*diffs):
+    """An export of rbd with these differences, each of which is records of a tag and a body."""
+
+    def record(tag, body):
+        return tag + u64(8 if tag == b"p" else len(body)) + body
+
+    def name(text):
+        return u32(len(text)) + text
+
+    head = [(b"O", u64(22)), (b"U", u64(1 << 16)), (b"M", name(b"note") + name(b"value"))]
+    file = b"rbd image v2\n" + b"".join(record(*one) for one in head) + b"Erbd image diffs v2\n" + u64(len(diffs))
+    for number, records in enumerate(diffs):
+        records = [(b"f", name(b"s%d" % number))] * (number > 0) + records
+        if number + 1 < len(diffs):
+            records = [(b"t", name(b"s%d" % (number + 1))), (b"p", b"\0"), *records]
+        file += b"rbd diff v2\n" + b"".join(record(*one) for one in records) + b"e"
+    return file
+
+
 def all_seeds():
     """The seeds of each target, by name."""
     change = items(u16(10) + u8(2) + text(b"99"))
@@ -439,6 +458,18 @@ def all_seeds():
             "version-2": qcow2(2),
         }.items(),
         "qed": guest_view(2),
+        "rbd": [
+            ("empty", rbd([(b"s", u64(0))])),
+            ("one", rbd([(b"s", u64(2000)), (b"w", u64(600) + u64(512) + (TEXT * 16)[:512]), (b"z", u64(1200) + u64(100))])),
+            (
+                "three",
+                rbd(
+                    [(b"s", u64(2000)), (b"w", u64(100) + u64(1024) + (TEXT * 32)[:1024])],
+                    [(b"s", u64(700)), (b"s", u64(1500)), (b"z", u64(200) + u64(50))],
+                    [(b"w", u64(90) + u64(20) + b"x" * 20), (b"w", u64(1400) + u64(100) + b"y" * 100)],
+                ),
+            ),
+        ],
         "simg": [
             ("stored", simg((0xCAC1, 4, (TEXT * 64)[:2048]))),
             ("kinds", simg((0xCAC1, 1, (TEXT * 16)[:512]), (0xCAC2, 1, b"word"), (0xCAC2, 1, bytes(4)), (0xCAC3, 1, b""), (0xCAC4, 0, b"sum."))),

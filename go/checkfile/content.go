@@ -36,8 +36,7 @@ const (
 // formats are the names of formats, in QEMU if that has one.
 var formats = []string{
 	"raw", "qcow2", "qcow", "vmdk", "vdi", "vhdx", "vpc", "qed", "parallels", "luks", "bochs", "cloop", "dmg", "ewf",
-	"partclone",
-	"simg",
+	"partclone", "rbd", "simg",
 }
 
 // Formats returns the names of the formats that a tag can record.

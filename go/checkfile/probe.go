@@ -39,6 +39,8 @@ func probe(head []byte) string {
 		return "ewf"
 	case starts("partclone-image"):
 		return "partclone"
+	case starts("rbd image v2\n"):
+		return "rbd"
 	case starts("\x3a\xff\x26\xed"):
 		return "simg"
 	}

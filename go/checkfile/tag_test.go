@@ -154,7 +154,7 @@ func TestContents(t *testing.T) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
-	if len(Formats()) != 16 || (Content{}).String() != "all" || (Content{Partition: 2}).String() != "PARTITION=2" {
+	if len(Formats()) != 17 || (Content{}).String() != "all" || (Content{Partition: 2}).String() != "PARTITION=2" {
 		t.Error(Formats())
 	}
 }

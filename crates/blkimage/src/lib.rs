@@ -1,7 +1,7 @@
 //! Disk images as their guests see them, read only.
 //!
 //! [`OpenOptions::open`] opens an image and every file it refers to, and returns an [`Image`]: a
-//! [`Source`] of extents and bytes. Raw, qcow, qcow2, vmdk, vhdx, vpc, vdi, qed, parallels, ewf, partclone and simg are read
+//! [`Source`] of extents and bytes. Raw, qcow, qcow2, vmdk, vhdx, vpc, vdi, qed, parallels, ewf, partclone, rbd and simg are read
 //! natively, other formats through a confined `qemu-nbd`. [`OpenOptions::open_location`] also opens the export of an NBD server, and
 //! images on HTTP and S3 servers.
 //!

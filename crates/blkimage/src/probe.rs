@@ -48,6 +48,8 @@ pub enum Format {
     Ewf,
     /// partclone, as in backups of Clonezilla.
     Partclone,
+    /// Export of a Ceph RBD image, as of `rbd export --export-format 2`.
+    Rbd,
     /// Android sparse (`.simg`), as of `img2simg`.
     Simg,
 }
@@ -107,6 +109,7 @@ pub fn probe(head: &[u8]) -> Option<Format> {
         () if starts(b"#!/bin/sh\n#V2.0 Format\nmodprobe cloop") => Some(Format::Cloop),
         () if starts(b"EVF\x09\r\n\xff\0") => Some(Format::Ewf),
         () if starts(b"partclone-image") => Some(Format::Partclone),
+        () if starts(b"rbd image v2\n") => Some(Format::Rbd),
         () if starts(b"\x3a\xff\x26\xed") => Some(Format::Simg),
         () => None,
     }
@@ -223,7 +226,7 @@ const VPC: &[u8] = b"conectix";
 const FOOTER_SIZE: u64 = 512;
 
 /// In the order of the enum.
-const NAMES: [(Format, &str); 16] = [
+const NAMES: [(Format, &str); 17] = [
     (Format::Raw, "raw"),
     (Format::Qcow2, "qcow2"),
     (Format::Qcow1, "qcow"),
@@ -239,6 +242,7 @@ const NAMES: [(Format, &str); 16] = [
     (Format::Dmg, "dmg"),
     (Format::Ewf, "ewf"),
     (Format::Partclone, "partclone"),
+    (Format::Rbd, "rbd"),
     (Format::Simg, "simg"),
 ];
 
@@ -260,7 +264,7 @@ mod tests {
     #[test]
     fn first_bytes() {
         let vdi = [&[b'<'; 64][..], b"\x7f\x10\xda\xbe"].concat();
-        let cases: [(&[u8], Option<Format>); 20] = [
+        let cases: [(&[u8], Option<Format>); 22] = [
             (b"", None),
             (b"\0", None),
             (b"QFI", None),
@@ -279,6 +283,8 @@ mod tests {
             (b"EVF\x09\r\n\xff\0\x01", Some(Format::Ewf)),
             (b"LVF\x09\r\n\xff\0\x01", None),
             (b"partclone-image\0", Some(Format::Partclone)),
+            (b"rbd image v2\n", Some(Format::Rbd)),
+            (b"rbd diff v2\n", None),
             (b"\x3a\xff\x26\xed\x01\0", Some(Format::Simg)),
             (b"QED ", None),
         ];

@@ -263,7 +263,7 @@ fn wrong_command_lines() {
         (
             &["-f", "iso"],
             "invalid value 'iso' for --format: unknown image format: use raw, qcow2, qcow, vmdk, \
-             vdi, vhdx, vpc, qed, parallels, luks, bochs, cloop, dmg, ewf, partclone, simg, gzip, xz, zstd, bzip2, \
+             vdi, vhdx, vpc, qed, parallels, luks, bochs, cloop, dmg, ewf, partclone, rbd, simg, gzip, xz, zstd, bzip2, \
              lz4 or lzop",
         ),
         (&["--threads", "0"], "invalid value '0' for --threads: use a number from 1 to 1024"),

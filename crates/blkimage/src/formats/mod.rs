@@ -19,6 +19,7 @@ mod qcow1;
 pub(crate) mod qcow2;
 mod qed;
 mod raw;
+mod rbd;
 #[cfg(feature = "qemu-nbd")]
 mod served;
 mod simg;
@@ -44,7 +45,7 @@ use crate::storage::HostFile;
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
     #[cfg(feature = "qemu-nbd")]
     if chain.options.reader == Reader::Qemu && image.format != Format::Raw {
-        if matches!(image.format, Format::Ewf | Format::Partclone | Format::Simg) {
+        if matches!(image.format, Format::Ewf | Format::Partclone | Format::Rbd | Format::Simg) {
             let reason = format!("is of the format {}, which qemu-nbd does not read", image.format);
             return Err(image.file.error(ErrorKind::Unsupported, reason).with_hint(Hint::Reader));
         }
@@ -76,6 +77,7 @@ fn open_native(chain: &mut Chain<'_>, image: &Candidate) -> Option<Result<Opened
         Format::Vhdx => vhdx::open(chain, image),
         Format::Ewf => ewf::open(chain, image),
         Format::Partclone => partclone::open(image),
+        Format::Rbd => rbd::open(image),
         Format::Simg => simg::open(image),
         Format::Dmg => dmg::open(image),
         Format::Luks | Format::Bochs | Format::Cloop => return None,

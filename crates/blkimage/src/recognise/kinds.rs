@@ -213,6 +213,7 @@ static KINDS: [FileKind; 60] = [
     image("a dmg image", Format::Dmg, &["dmg"]),
     image("an EWF image", Format::Ewf, &["e01", "s01"]),
     image("a partclone image", Format::Partclone, &[]),
+    image("an export of rbd", Format::Rbd, &[]),
     image("an Android sparse image", Format::Simg, &["simg"]),
     compressed("a gzip file", Compression::Gzip),
     compressed("an xz file", Compression::Xz),
@@ -335,12 +336,6 @@ static KINDS: [FileKind; 60] = [
         &[],
         &[Test(signatures::is_zfs_stream)],
         Way::Command("zfs receive DATASET < FILE"),
-    ),
-    other(
-        "an export of rbd (format 2)",
-        &[],
-        &[Bytes(b"rbd image v2\n")],
-        Way::Command("rbd import --export-format 2 FILE IMAGE"),
     ),
     other(
         "a difference of rbd",

@@ -1,11 +1,11 @@
 //! Exports of Ceph RBD images, which `rbd export --export-format 2` writes.
 //!
 //! A header with options of the image is followed by differences: one for each snapshot, in order, and one for the image
-//! itself. The content is that of all differences, one after another. It is not stored anew: the headers of all records are
+//! itself. All differences, one after another, give the content. The headers of all records are
 //! read when the export is opened, and give a map of the places of all extents in the file. What no record writes is
 //! unallocated, and so is what was cut off by a smaller size of the image, also if the image grew again.
 //!
-//! The options do not matter for the content: offsets are those of the image, also with other stripes.
+//! The options do not matter for the content: offsets are in the image, also with other stripes.
 
 mod records;
 

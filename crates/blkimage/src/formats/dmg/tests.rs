@@ -255,7 +255,7 @@ fn tables_that_are_refused() {
         ("data offset", put(24, 1 << 40), "past the end"),
         ("huge data offset", put(24, u64::MAX), "past the end"),
         ("kind", put(first, kinds(0x8000_0009)), "0x80000009"),
-        ("early end", put(first, kinds(END)), "behind its end"),
+        ("early end", put(first, kinds(END)), "past its end"),
         ("gap", put(second + 8, 3), "overlap"),
         ("overlap", put(second + 8, 1), "overlap"),
         ("huge", put(second + 16, u64::MAX), "more sectors"),

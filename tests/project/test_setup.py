@@ -14,7 +14,7 @@ from commands import ROOT
 NEEDED_BEFORE = {"cargo", "rustc", "go", "gcc", "cc", "git", "make", "apt", "apt-get"}
 
 # Words that are names of programs elsewhere. Here they are arguments, keys, or in commands of the docs that no test runs.
-OTHER_WORDS = {"GET", "HEAD", "POST", "aws", "bc", "convert", "crc32", "docker", "file", "init", "kubectl", "less", "node", "open", "opt", "python", "rbd", "reboot", "route", "shutdown", "ssh", "time"}
+OTHER_WORDS = {"GET", "HEAD", "POST", "aws", "bc", "convert", "crc32", "docker", "file", "init", "kubectl", "less", "node", "open", "opt", "python", "rbd", "reboot", "route", "shutdown", "ssh", "sudo", "time"}
 
 # Tests of packages and of Ceph, for which `make test-rest` installs what builds them.
 SETUP, PACKAGING = "scripts/install-test-deps", ("packaging/install-deps", "Makefile")

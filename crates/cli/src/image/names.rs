@@ -17,7 +17,7 @@ pub fn missing(name: &OsStr) -> Option<String> {
         return Some(format!("as a URI it is {}", nbd_uri(rest)));
     }
     let place = rest.strip_prefix("//").filter(|_| is_scheme(scheme))?;
-    let other = || format!("only URIs of {READ} can be read");
+    let other = || format!("only URIs of NBD, HTTP and S3 servers can be read, such as {READ}");
     let pipe = match messages::program() {
         "blkcopy" => "| blkcopy - DESTINATION copies it, if it is raw",
         "blksum" => "| blksum hashes it, if it is raw",
@@ -84,7 +84,7 @@ fn is_scheme(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_part)
 }
 
-const READ: &str = "NBD, HTTP and S3 servers, such as nbd://host/export, https://host/disk.qcow2 and s3://bucket/key";
+const READ: &str = "nbd://host/export, https://host/disk.qcow2 and s3://bucket/key";
 
 const URI: &str = "nbd://host/export and nbd+unix:///export?socket=path";
 

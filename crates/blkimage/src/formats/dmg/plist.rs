@@ -12,6 +12,7 @@ use quick_xml::events::Event;
 
 use super::Named;
 use super::table::Table;
+use crate::error::excerpt;
 
 /// Returns the tables, in the order of the text. Fails with the reason if it is not understood.
 pub(super) fn tables(text: &[u8]) -> Result<Vec<Named>, String> {
@@ -20,7 +21,8 @@ pub(super) fn tables(text: &[u8]) -> Result<Vec<Named>, String> {
     let (mut path, mut value) = (Vec::<Level>::new(), String::new());
     let mut tables = Vec::new();
     loop {
-        match xml.read_event().map_err(|error| format!("is no XML: {error}"))? {
+        let event = xml.read_event();
+        match event.map_err(|it| format!("is no XML: {}", excerpt(it.to_string().as_bytes())))? {
             Event::Eof => break,
             // The type that all of them have, which is not looked at.
             Event::DocType(kind) if kind.contains('[') => return Err("declares entities".into()),

@@ -228,6 +228,12 @@ fn trailers_that_are_refused() {
 }
 
 #[test]
+fn errors_have_one_line() {
+    let error = super::plist::tables(b"<plist></a\x1b[2J\n></plist>").err().unwrap();
+    assert!(error.starts_with("is no XML: ") && !error.contains(char::is_control), "{error:?}");
+}
+
+#[test]
 fn tables_that_are_refused() {
     let raw = [b'r'; 1024];
     let changed = |change: fn(&mut Vec<u8>)| {

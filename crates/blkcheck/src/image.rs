@@ -93,12 +93,7 @@ fn run(
         return Ok(Some(row));
     };
     row.length = summary.units.saturating_mul(summary.unit);
-    let checksum = match kind {
-        _ if kind == Format::Ewf.name() => "Adler-32",
-        _ if kind == Format::Partclone.name() => "CRC-32",
-        _ => "reference count",
-    };
-    row.matched(checksum, summary.units, 0);
+    row.matched(summary.verified, summary.units, 0);
     row.remarks = remarks(&summary);
     row.structure = Some(summary);
     sink.row(&row);

@@ -152,6 +152,8 @@ pub struct Summary {
     pub unit: u64,
     /// Number of units in the file.
     pub units: u64,
+    /// What is verified of each unit: `reference count`, or the name of a checksum.
+    pub verified: &'static str,
     /// Whether all references were seen. If not, leaks were not looked for.
     pub is_complete: bool,
     /// Whether the image says that it was not closed.

@@ -203,6 +203,11 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
     }
 }
 
+/// Returns the reason why a text is no XML. The message of the parser has names from the text.
+pub(crate) fn not_xml(error: &quick_xml::Error) -> String {
+    format!("is no XML: {}", excerpt(error.to_string().as_bytes()))
+}
+
 fn is_format_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -31,7 +31,7 @@ mod target;
 mod text;
 mod walk;
 
-pub use bmap::{Bmap, BmapRange, BmapRanges};
+pub use bmap::{Bmap, BmapRanges};
 pub use export::export;
 pub use format::Format;
 pub use index::Index;

@@ -135,12 +135,10 @@ fn read_header(reader: &mut impl Read) -> io::Result<u32> {
     }
     let [method, _level] = header.take()?;
     let flags = u32::from_be_bytes(header.take()?);
-    let _mode_and_time: [u8; 12] = {
-        if flags & HAS_FILTER != 0 {
-            return Err(unsupported("lzop filter"));
-        }
-        header.take()?
-    };
+    if flags & HAS_FILTER != 0 {
+        return Err(unsupported("lzop filter"));
+    }
+    let _mode_and_time: [u8; 12] = header.take()?;
     let [name_length] = header.take()?;
     for _ in 0..name_length {
         header.take::<1>()?;

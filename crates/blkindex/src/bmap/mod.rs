@@ -9,7 +9,7 @@ mod read;
 mod write;
 mod xml;
 
-pub use self::read::{Bmap, BmapRange, BmapRanges};
+pub use self::read::{Bmap, BmapRanges};
 
 use self::head::is_start;
 use self::read::open;

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use blkhash::{Algorithm, BlockSize, Digest, Digester};
-use blkmap::{Error, ReadAt, Result};
+use blkmap::{DigestedRange, Error, ReadAt, Result};
 
 use super::head::{Head, NO_CHECKSUMS, read_head};
 use super::xml::{Tag, Tags};
@@ -32,17 +32,6 @@ use crate::text::{self, read_at};
 pub struct Bmap<'a> {
     file: &'a dyn ReadAt,
     head: Head,
-}
-
-/// Blocks with one checksum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BmapRange {
-    /// Index of the first block, counted from 0.
-    pub first: u64,
-    /// Number of blocks. The last one of the image may be short.
-    pub count: u64,
-    /// Digest of their content.
-    pub digest: Digest,
 }
 
 impl<'a> Bmap<'a> {
@@ -136,7 +125,7 @@ pub struct BmapRanges<'a> {
 }
 
 impl Iterator for BmapRanges<'_> {
-    type Item = Result<BmapRange>;
+    type Item = Result<DigestedRange>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
@@ -156,7 +145,7 @@ impl fmt::Debug for BmapRanges<'_> {
 
 impl BmapRanges<'_> {
     /// Reads the next range, or the end of the file.
-    fn read(&mut self) -> Result<Option<BmapRange>> {
+    fn read(&mut self) -> Result<Option<DigestedRange>> {
         let tag = self.tags.bare()?;
         if tag.name == "/BlockMap" {
             return self.end().map(|()| None);
@@ -180,7 +169,7 @@ impl BmapRanges<'_> {
         }
         let count = last - first + 1;
         (self.next, self.mapped) = (last + 1, self.mapped + count);
-        Ok(Some(BmapRange { first, count, digest }))
+        Ok(Some(DigestedRange { first, count, digest }))
     }
 
     fn digest(&self, tag: &Tag) -> Result<Digest> {
@@ -219,7 +208,7 @@ impl Blocks for Bmap<'_> {
         self.check_file()?;
         let mut next = 0;
         for range in self.ranges()? {
-            let BmapRange { first, count, digest } = range?;
+            let DigestedRange { first, count, digest } = range?;
             if count > 1 {
                 let (blocks, more) = (blocks_text(first, first + count - 1), LONG);
                 return Err(Error::Unsupported(format!("has one checksum of {blocks}: {more}")));

@@ -32,7 +32,7 @@ pub use self::interrupted::{first_unlike, known_bytes};
 pub use self::new_file::new_file;
 pub use self::other_part::OtherPart;
 pub use self::pairing::{Pairing, check_parts, diff, verify};
-pub use self::ranges::{DigestedRange, RangePairing};
+pub use self::ranges::RangePairing;
 pub use self::update::{Sample, Tracked, Updated, update};
 pub use self::write::{ALL, prepared, write, write_with_checksums};
 

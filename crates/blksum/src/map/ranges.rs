@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use blkhash::{Algorithm, BlockSize, Comparison, Construction, Digest, Digester, Parameters};
 use blkimage::{ExtentKind, Slice, Source};
-use blkmap::Report;
+use blkmap::{DigestedRange, Report};
 
 use super::OtherPart;
 use crate::lane::MAX_LINEAR_ZEROS;
@@ -14,17 +14,6 @@ use crate::selected::Selected;
 use crate::sides::Sides;
 use crate::unreadable::{Places, ReadAround, Unreadable};
 use crate::{Error, Progress, Tuning, checksum, in_order};
-
-/// Blocks with one digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DigestedRange {
-    /// Index of the first block, counted from 0.
-    pub first: u64,
-    /// Number of blocks.
-    pub count: u64,
-    /// Digest of their content. The last block of an image may be short.
-    pub digest: Digest,
-}
 
 /// What digests of ranges are of, and the image that is compared with them.
 pub struct RangePairing<'a> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use crate::error::excerpt;
+use crate::error::not_xml;
 
 /// A disk of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,9 +69,7 @@ fn objects(text: &[u8]) -> Result<Vec<Object>, String> {
     let mut path: Vec<String> = Vec::new();
     let (mut objects, mut object, mut value) = (Vec::new(), Object::new(), String::new());
     loop {
-        let event = xml.read_event();
-        let event =
-            event.map_err(|it| format!("is no XML: {}", excerpt(it.to_string().as_bytes())))?;
+        let event = xml.read_event().map_err(|error| not_xml(&error))?;
         match event {
             Event::Eof => break,
             Event::DocType(_) => return Err("has a document type".into()),

@@ -12,7 +12,7 @@ use quick_xml::events::Event;
 
 use super::Named;
 use super::table::Table;
-use crate::error::excerpt;
+use crate::error::not_xml;
 
 /// Returns the tables, in the order of the text. Fails with the reason if it is not understood.
 pub(super) fn tables(text: &[u8]) -> Result<Vec<Named>, String> {
@@ -21,8 +21,7 @@ pub(super) fn tables(text: &[u8]) -> Result<Vec<Named>, String> {
     let (mut path, mut value) = (Vec::<Level>::new(), String::new());
     let mut tables = Vec::new();
     loop {
-        let event = xml.read_event();
-        match event.map_err(|it| format!("is no XML: {}", excerpt(it.to_string().as_bytes())))? {
+        match xml.read_event().map_err(|error| not_xml(&error))? {
             Event::Eof => break,
             // The type that all of them have, which is not looked at.
             Event::DocType(kind) if kind.contains('[') => return Err("declares entities".into()),

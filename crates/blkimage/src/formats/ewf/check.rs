@@ -11,6 +11,7 @@ impl Ewf {
         let mut summary = Summary {
             unit: self.chunks.chunk,
             units: self.acquisition.chunks,
+            verified: "Adler-32",
             is_complete: true,
             ..Summary::default()
         };

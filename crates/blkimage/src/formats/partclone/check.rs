@@ -9,6 +9,7 @@ pub(super) fn check(strips: &Strips, visitor: &mut dyn Visitor) -> Result<Summar
     let mut summary = Summary {
         unit: strips.strip(),
         units: strips.strips(),
+        verified: "CRC-32",
         is_complete: true,
         ..Summary::default()
     };

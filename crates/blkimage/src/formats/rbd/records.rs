@@ -11,6 +11,9 @@ pub(super) struct Records<'a> {
     offset: u64,
     /// Number of records so far.
     count: u32,
+    /// Bytes from `window_start` on, so that a record is read at once.
+    window: Vec<u8>,
+    window_start: u64,
 }
 
 /// A record, whose body is next.
@@ -32,7 +35,7 @@ pub(super) struct Extent {
 
 impl<'a> Records<'a> {
     pub fn new(file: &'a HostFile) -> Self {
-        Self { file, offset: 0, count: 0 }
+        Self { file, offset: 0, count: 0, window: Vec::new(), window_start: 0 }
     }
 
     pub fn file(&self) -> &'a HostFile {
@@ -63,7 +66,7 @@ impl<'a> Records<'a> {
             let reason = format!("has more than {MAX_RECORDS} records");
             return Err(self.file.corrupt(reason).at(offset));
         }
-        let [tag] = array(&self.bytes(1)?, 0);
+        let [tag] = array(self.bytes(1)?, 0);
         if tag == end {
             return Ok(None);
         }
@@ -83,7 +86,7 @@ impl<'a> Records<'a> {
 
     /// Reads a number that is not in a record.
     pub fn number(&mut self) -> Result<u64> {
-        Ok(u64::from_le_bytes(array(&self.bytes(8)?, 0)))
+        Ok(u64::from_le_bytes(array(self.bytes(8)?, 0)))
     }
 
     /// Reads the body of a record that is a number.
@@ -100,7 +103,7 @@ impl<'a> Records<'a> {
             let reason = format!("has a name of a snapshot of more than {MAX_NAME} bytes");
             return Err(self.file.corrupt(reason).at(record.offset));
         }
-        self.bytes(length as usize)
+        self.bytes(length as usize).map(<[u8]>::to_vec)
     }
 
     /// Skips the body of a record that says whether a snapshot is protected. It has one byte, and `rbd` states a length of 8.
@@ -123,7 +126,7 @@ impl<'a> Records<'a> {
     /// Reads the body of a record that writes data or zeros, and skips the data.
     pub fn extent(&mut self, record: &Record) -> Result<Extent> {
         let bytes = self.bytes(16)?;
-        let number = |at| u64::from_le_bytes(array(&bytes, at));
+        let number = |at| u64::from_le_bytes(array(bytes, at));
         let (guest, length) = (number(0), number(8));
         if record.tag == b'z' {
             self.check_length(record, 16)?;
@@ -136,7 +139,7 @@ impl<'a> Records<'a> {
     }
 
     fn text_length(&mut self) -> Result<u32> {
-        Ok(u32::from_le_bytes(array(&self.bytes(4)?, 0)))
+        Ok(u32::from_le_bytes(array(self.bytes(4)?, 0)))
     }
 
     /// Fails unless a record states that it has this many bytes.
@@ -150,12 +153,17 @@ impl<'a> Records<'a> {
         Err(self.file.corrupt(reason).at(record.offset))
     }
 
-    fn bytes(&mut self, length: usize) -> Result<Vec<u8>> {
+    fn bytes(&mut self, length: usize) -> Result<&[u8]> {
         let offset = self.offset;
         self.skip(length as u64)?;
-        let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, offset)?;
-        Ok(bytes)
+        if self.offset > self.window_start + self.window.len() as u64 {
+            let left = self.file.size() - offset;
+            self.window.resize(WINDOW.min(left).max(length as u64) as usize, 0);
+            self.file.read_exact_at(&mut self.window, offset)?;
+            self.window_start = offset;
+        }
+        let at = (offset - self.window_start) as usize;
+        Ok(&self.window[at..at + length])
     }
 
     fn skip(&mut self, length: u64) -> Result<()> {
@@ -164,6 +172,9 @@ impl<'a> Records<'a> {
         Ok(())
     }
 }
+
+/// Number of bytes that are read at once, more than a record has without its data.
+const WINDOW: u64 = 512;
 
 /// Maximum number of records of an rbd export, each of which is read when the export is opened.
 /// Limit in records.

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
 
-use blkindex::{Bmap, BmapRange, Format};
-use blksum::map::{DigestedRange, RangePairing};
+use blkindex::{Bmap, Format};
+use blksum::map::RangePairing;
 
 use super::args::Verify;
 use super::compare::{self, Job, of_other_part, partitions};
@@ -65,9 +65,6 @@ pub fn verify(args: &Verify, file: &File) -> Result<Outcome, Failure> {
     let total = bmap.mapped_blocks().saturating_mul(bmap.block_size().into()).min(data.size());
     let outcome = job.run(sides, partitions(&data), contents, |report| {
         let ranges = bmap.ranges().map_err(|error| Problem::from(error).about(&args.map))?;
-        let ranges = ranges.map(|range| {
-            range.map(|BmapRange { first, count, digest }| DigestedRange { first, count, digest })
-        });
         let compared = data.watched(total, &reporter, |tuning, progress| {
             pairing.compare(ranges, report, tuning, progress)
         });

@@ -49,6 +49,7 @@ impl<'a> Check<'a> {
         let summary = Summary {
             unit: geometry.cluster_size(),
             units: clusters,
+            verified: "reference count",
             is_complete: true,
             is_dirty: header.is_dirty,
             is_marked_corrupt: header.is_corrupt,

@@ -6,7 +6,7 @@ _blkcopy() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blkcopy"]="--force --update --destination-map --bitmap --changes --changes-format --resume --delta-from --apply --zeros --reflink --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --no-sandbox --follow --backing-format -U --force-share --tls-certificates --tls-ca --max-zeros --max-memory --cache --cache= --holes --reader --nbd-server --s3-endpoint --s3-region --s3-profile --timeout --threads -h --help -V --version"
+        ["blkcopy"]="--force --update --destination-map --bitmap --changes --changes-format --resume --delta-from --apply --zeros --reflink --verify --expect --expect-map --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --no-sandbox --follow --backing-format -U --force-share --tls-certificates --tls-ca --max-zeros --max-memory --cache --cache= --holes --reader --nbd-server --s3-endpoint --s3-region --s3-profile --timeout --threads -h --help -V --version"
     )
     local -A values=(
         ["blkcopy"]="<files>"
@@ -19,6 +19,7 @@ _blkcopy() {
         ["blkcopy --reflink"]="auto never"
         ["blkcopy --verify"]="readback source none"
         ["blkcopy --expect"]="<other>"
+        ["blkcopy --expect-map"]="<files>"
         ["blkcopy -p="]="auto always never json"
         ["blkcopy --progress="]="auto always never json"
         ["blkcopy --map"]="<files>"

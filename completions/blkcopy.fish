@@ -13,6 +13,7 @@ complete -c blkcopy -l zeros -r -f -a 'auto write punch keep-if-zero' -d 'What z
 complete -c blkcopy -l reflink -r -f -a 'auto never' -d 'Whether a raw image shares its storage with the copy where the file system can do that (btrfs, XFS): auto or never'
 complete -c blkcopy -l verify -r -f -a 'readback source none' -d 'What is compared with the source: readback (the destination, read again), source (nothing: the checksum is the checksum of the content that was read) or none (no checksum)'
 complete -c blkcopy -l expect -r -f -d 'Fail unless the content has this checksum: HEX, BASE64, ALGORITHM:HEX or a line of a check file, whose tag says how it was made'
+complete -c blkcopy -l expect-map -r -F -d 'Fail unless the destination holds the content of this block map, bmap or other index'
 complete -c blkcopy -l tag -d 'Write a line that states how the checksum was made: TAG (DESTINATION) = CHECKSUM'
 complete -c blkcopy -l json -d 'Write a JSON object'
 complete -c blkcopy -s q -l quiet -d 'Print nothing, and no notes'

@@ -11,6 +11,7 @@ import zlib
 import pytest
 
 import images
+from commands import digest
 
 SEED = 20261129
 KIB = 1 << 10
@@ -24,13 +25,6 @@ def header(block=4096, blocks=4, chunks=0, crc=0, size=28, chunk_size=12, versio
 
 def chunk(kind, blocks, data=b"", size=12):
     return struct.pack("<HHII", kind, 0, blocks, size + len(data)).ljust(size, b"c") + data
-
-
-def digest(blksum, path, *options):
-    """The SHA-256 of the content, or None if the image is refused."""
-    result = blksum("-d", "sha256", "--construction=linear", *options, path)
-    assert result.returncode in (0, 1), result
-    return result.stdout.decode().split()[0] if result.returncode == 0 else None
 
 
 def extracted(path):

@@ -14,6 +14,7 @@ import pytest
 
 import dmg_images
 import images
+from commands import digest
 from dmg_images import ADC, BZIP2, IGNORE, LZFSE, RAW, XZ, ZERO, ZLIB, Run, Table
 
 SEED = 20261129
@@ -21,13 +22,6 @@ SEED = 20261129
 # What every build of qemu-img reads, and what 7z reads as well.
 OF_QEMU = (ZERO, IGNORE, RAW, ZLIB)
 ALL = (*OF_QEMU, ADC, BZIP2, LZFSE, XZ)
-
-
-def digest(blksum, path, *options):
-    """The SHA-256 of the content, or None if the image is refused."""
-    result = blksum("-d", "sha256", "--construction=linear", *options, path)
-    assert result.returncode in (0, 1), result
-    return result.stdout.decode().split()[0] if result.returncode == 0 else None
 
 
 def of_qemu(path):

@@ -1,7 +1,9 @@
 """Images of ISO 9660 with an MD5 of themselves (isomd5sum), compared with checkisomd5; damage of every class, mutants."""
 
+import gzip
 import hashlib
 import json
+import lzma
 import os
 import pathlib
 import random
@@ -187,6 +189,12 @@ def test_image_without_fragments(blksum, workdir, intact):
     assert check(blksum, content) == ("OK", "") and iso_images.verdict("x.iso")
     status, message = check(blksum, flipped(content, 500_000))
     assert status == "FAILED" and "differs from its MD5, or that is damaged" in message
+
+
+def test_compressed_images(blksum, workdir, intact):
+    for content, expected in ((intact, "OK"), (flipped(intact, 500_000), "FAILED")):
+        assert check(blksum, gzip.compress(content, 1), "x.iso.gz")[0] == expected
+        assert check(blksum, lzma.compress(content, preset=0), "x.iso.xz")[0] == expected
 
 
 def test_images_without_an_md5(blksum, workdir):

@@ -13,6 +13,7 @@ import zlib
 import pytest
 
 import images
+from commands import digest
 
 SEED = 20261130
 KIB, MIB = 1 << 10, 1 << 20
@@ -34,13 +35,6 @@ SETTINGS = {
 }
 
 PROGRAMS = {"ext4": "partclone.ext4", "vfat": "partclone.vfat", "ntfs": "partclone.ntfs", "xfs": "partclone.xfs", "raw": "partclone.imager"}
-
-
-def digest(blksum, path, *options):
-    """The SHA-256 of the content, or None if the image is refused."""
-    result = blksum("-d", "sha256", "--construction=linear", *options, path)
-    assert result.returncode in (0, 1), result
-    return result.stdout.decode().split()[0] if result.returncode == 0 else None
 
 
 def clone(kind, source, image, *options):
@@ -236,9 +230,25 @@ def test_compressed_images(blksum, workdir, options):
     for name in ("sda1.ext4-ptcl-img.zst", "sda1.ext4-ptcl-img.gz"):
         for threads in (1, 4):
             assert digest(blksum, name, f"--threads={threads}") == expected, (name, threads)
+        assert blksum("-c", name).stdout == f"{name}: {'FAILED open or read' if '-a0' in options else 'OK'}\n".encode()
     images.run("split", "-b", "20M", "sda1.ext4-ptcl-img.zst", "sda1.ext4-ptcl-img.zst.")
     for part in ("sda1.ext4-ptcl-img.zst.aa", "sda1.ext4-ptcl-img.zst.ab"):
         assert b"a part of a split image: cat joins all of its parts" in blksum(part).stderr
+
+
+def test_damage_in_a_compressed_image(blksum, cloned, workdir):
+    image = bytearray(cloned["ext4", "default"].read_bytes())
+    for place, status in ((None, b"OK"), (len(image) // 2, b"FAILED open or read")):
+        if place:
+            image[place] ^= 1
+        pathlib.Path("sda1.ext4-ptcl-img").write_bytes(image)
+        images.run("zstd", "-q", "-f", "-1", "sda1.ext4-ptcl-img")
+        result = blksum("-c", "sda1.ext4-ptcl-img.zst")
+        assert result.stdout == b"sda1.ext4-ptcl-img.zst: " + status + b"\n" and (b"CRC-32" in result.stderr) == bool(place)
+    # A list of checksums that is compressed is none, and other content states nothing.
+    pathlib.Path("SUMS.gz").write_bytes(gzip.compress(b"0" * 64 + b"  sda1.ext4-ptcl-img\n"))
+    result = blksum("-c", "SUMS.gz")
+    assert (result.returncode, result.stdout) == (1, b"") and b"is compressed, and states no checksum of its content" in result.stderr
 
 
 def made_up(rng):

@@ -11,6 +11,7 @@ import pytest
 import ceph
 import images
 import rbd_images
+from commands import digest
 
 SEED = 20261129
 KIB, MIB = 1 << 10, 1 << 20
@@ -21,13 +22,6 @@ def cluster():
     made = ceph.Cluster()
     yield made
     made.close()
-
-
-def digest(blksum, path, *options):
-    """The SHA-256 of the content, or None if the image is refused."""
-    result = blksum("-d", "sha256", "--construction=linear", *options, path)
-    assert result.returncode in (0, 1), result
-    return result.stdout.decode().split()[0] if result.returncode == 0 else None
 
 
 def sha256(content):

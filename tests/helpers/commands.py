@@ -29,6 +29,13 @@ def blkhash(*args, **kwargs):
     return subprocess.run([program, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
 
 
+def digest(blksum, path, *options):
+    """The SHA-256 of the content, or None if the image is refused."""
+    result = blksum("-d", "sha256", "--construction=linear", *options, path)
+    assert result.returncode in (0, 1), result
+    return result.stdout.decode().split()[0] if result.returncode == 0 else None
+
+
 def assert_refused(result, *words, status=1):
     """Checks for one line with the reason, and no checksum."""
     assert (result.returncode, result.stdout) == (status, b""), result

@@ -4,7 +4,7 @@ import json
 import os
 
 import images
-from commands import HANG, blksum_path
+from commands import blkhash
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -12,9 +12,8 @@ BLOCK = 64 * KIB
 
 
 def attempt(*args, **kwargs):
-    """Runs blkhash map, which is in the same folder as blksum."""
-    program = str(blksum_path().with_name("blkhash"))
-    return images.attempt(program, "map", *map(str, args), **{"timeout": HANG} | kwargs)
+    """Runs blkhash map."""
+    return blkhash("map", *args, **kwargs)
 
 
 def blkmap(*args, **kwargs):

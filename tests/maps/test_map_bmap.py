@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 
 import pytest
 
+import copies
 import images
 from commands import HANG, blkhash, blksum_path
 from memory import peak
@@ -30,7 +31,7 @@ def verify(bmap, image, *options):
     return result.returncode, runs, objects[-1]
 
 
-def copies(bmap, image, folder):
+def by_bmaptool(bmap, image, folder):
     """Returns whether bmaptool copies an image without an error, and what it says."""
     out = folder / "copied"
     with contextlib.suppress(FileNotFoundError):
@@ -129,9 +130,12 @@ def check(bmap, image, folder, digest="sha256", raw=None):
     assert summary["same_content"] is (False if is_damaged else None if unknown else True)
     ignoring, *rest = verify(bmap, image, "--ignore-unknown")
     assert (ignoring, *rest) == (int(is_damaged), found, summary)
-    copied, message = copies(bmap, raw or image, folder)
+    copied, message = by_bmaptool(bmap, raw or image, folder)
     assert copied == (not is_damaged), message
     assert copied or "checksum mismatch for blocks range" in message
+    result = copies.attempt("--force", "--expect-map", bmap, image, folder / "own")
+    assert result.returncode == int(is_damaged), result
+    assert not is_damaged or b"differs from" in result.stderr
     return status
 
 
@@ -174,7 +178,7 @@ def test_random_images(tmp_path, version, digest, seed):
         bmap.write_text(changed)
         status, found, message = verify(bmap, image)
         assert (status, found) == (2, None) and "the file has another checksum" in message
-        copied, message = copies(bmap, image, tmp_path)
+        copied, message = by_bmaptool(bmap, image, tmp_path)
         assert not copied and "checksum mismatch for bmap file" in message
         bmap.write_text(sealed(changed, digest))
         assert check(bmap, image, tmp_path, digest) == 1
@@ -190,7 +194,7 @@ def test_each_byte_of_a_bmap(tmp_path):
         bmap.write_bytes(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
         status, found, _ = verify(bmap, image)
         assert (status, found) == (2, None), at
-        assert not copies(bmap, image, tmp_path)[0], at
+        assert not by_bmaptool(bmap, image, tmp_path)[0], at
 
 
 def test_images_of_other_sizes(tmp_path):
@@ -210,14 +214,14 @@ def test_images_of_other_sizes(tmp_path):
         assert found[:1] == [(20, 10, "unknown")] and {kind for *_, kind in found[1:]} == {"right-only"}
         assert verify(bmap, other, "--ignore-zero-tail")[0] == ignoring
         assert verify(bmap, other, "--ignore-zero-tail", "--ignore-unknown")[0] == ignoring % 2
-        assert "cannot set image size" in copies(bmap, other, tmp_path)[1]
+        assert "cannot set image size" in by_bmaptool(bmap, other, tmp_path)[1]
     # A range that ends past the image cannot be compared.
     for size, unknown in [(25 * BLOCK, (20, 5)), (20 * BLOCK, None), (20 * BLOCK - 1, (0, 20)), (3 * BLOCK, (0, 3))]:
         other.write_bytes(whole[:size])
         status, found, summary = verify(bmap, other, "--ignore-zero-tail", "--ignore-unknown")
         assert status == 1 and summary["different"] == 30 - -(-size // BLOCK), summary
         assert [run[:2] for run in found if run[2] == "unknown"] == ([unknown] if unknown else [])
-        assert "cannot set image size" in copies(bmap, other, tmp_path)[1]
+        assert "cannot set image size" in by_bmaptool(bmap, other, tmp_path)[1]
 
 
 def test_text(tmp_path):

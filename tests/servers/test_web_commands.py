@@ -8,7 +8,10 @@ import re
 
 import pytest
 
+import dmg_images
+import ewf_images
 import images
+import iso_images
 from commands import BLKSUM, HANG
 from web import MIB, content, values, write_sparse
 
@@ -97,6 +100,30 @@ def test_check_file_with_urls_needs_an_option(blksum, web, root):
     assert result.returncode == 1 and result.stdout == f"{server.url('disk.img')}: FAILED open or read\n".encode(), result
     assert b"--allow-uri" in result.stderr
     assert server.requests() == []
+
+
+def test_images_on_a_server_that_state_checksums(blksum, web, root):
+    """Each is compared with itself, as on this host."""
+    rng = random.Random(1)
+    iso_images.create("disk.iso", [rng.randbytes(3 * MIB)])
+    iso_images.implant("disk.iso")
+    pathlib.Path("disk.dmg").write_bytes(dmg_images.dmg(rng.randbytes(3 * MIB)))
+    pathlib.Path("disk.raw").write_bytes(rng.randbytes(3 * MIB))
+    ewf_images.acquire(pathlib.Path("disk.raw"), pathlib.Path("disk"))
+    names = ["disk.iso", "disk.dmg", "disk.E01"]
+    server = web.start("nginx", root)
+    for name in names:
+        url = server.url(name)
+        result = blksum("-c", url)
+        assert (result.returncode, result.stdout) == (0, f"{url}: OK\n".encode()), result
+        data = bytearray(pathlib.Path(name).read_bytes())
+        data[MIB] ^= 1
+        pathlib.Path(name).write_bytes(data)
+        result = blksum("-c", url)
+        assert result.returncode == 1 and result.stdout.startswith(f"{url}: FAILED".encode()), result
+    # Other images are no check files, and state nothing.
+    result = blksum("-c", server.url("disk.raw"))
+    assert result.returncode == 1 and result.stdout == b"" and result.stderr.count(b"\n") == 1, result
 
 
 @pytest.mark.parametrize("kind", ["nginx", "python"])

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 use blkhash::{BlockDigests, BlockSize, Digest, Leaf, Parameters, Sink, SinkError};
-use blkimage::{Slice, Source};
+use blkimage::{Image, Slice, Source};
 use blkmap::Map;
 use blksum::changes::Changes;
 use blksum::{Pass, Progress, Tee, Tuning};
@@ -418,12 +418,15 @@ impl Written {
     ) -> Result<Copied, Error> {
         match verify {
             Verify::Source => Ok(self.into_copied()),
-            Verify::ReadBack => self.read_back(parameters, again, tuning, progress),
+            Verify::ReadBack => {
+                self.read_back(parameters, again, tuning, progress).map(|(copied, _)| copied)
+            }
         }
     }
 
     /// Reads the destination back, and compares its checksums with the checksums of the source, which are the first of
-    /// `parameters`. `again` is the source, if it can be read again, to tell where they differ.
+    /// `parameters`. `again` is the source, if it can be read again, to tell where they differ. Returns also the content
+    /// of the destination, which may be larger than the copy. Locks last until it is dropped.
     ///
     /// # Errors
     ///
@@ -435,7 +438,7 @@ impl Written {
         again: Option<&dyn Source>,
         tuning: &Tuning,
         progress: &Progress,
-    ) -> Result<Copied, Error> {
+    ) -> Result<(Copied, Image), Error> {
         let Self { copied, destination, only } = self;
         let size = copied.size;
         match copied.amounts {
@@ -465,10 +468,10 @@ impl Written {
             let at = again.and_then(|source| first_difference(source, &copy, tuning));
             return Err(Error::Differs { at });
         }
-        let mut files = image.chain().iter().flat_map(blkimage::Member::files);
-        let read_back = files.next().map(blkimage::MemberFile::read_method);
+        let read_back = image.chain().iter().flat_map(blkimage::Member::files).next();
+        let read_back = read_back.map(blkimage::MemberFile::read_method);
         let destination_size = Some(image.size());
-        Ok(Copied { digests: whole, read_back, destination_size, ..copied })
+        Ok((Copied { digests: whole, read_back, destination_size, ..copied }, image))
     }
 }
 

@@ -116,7 +116,7 @@ impl Apply {
         let is_other = |own: &&Parameters| **own != stated;
         let all: Vec<_> =
             iter::once(&stated).chain(parameters.iter().filter(is_other)).copied().collect();
-        let copied = written.read_back(&all, None, tuning, reading)?;
+        let (copied, _) = written.read_back(&all, None, tuning, reading)?;
         let of = |own| copied.digests[all.iter().position(|it| it == own).expect("one of all")];
         Ok(Copied { digests: parameters.iter().map(of).collect(), ..copied })
     }

@@ -9,6 +9,7 @@ use blkimage::{ExtentKind, Slice, Source};
 use blkmap::{DigestedRange, Report};
 
 use super::OtherPart;
+use crate::differences::{Difference, collect};
 use crate::lane::MAX_LINEAR_ZEROS;
 use crate::selected::Selected;
 use crate::sides::Sides;
@@ -47,6 +48,21 @@ impl<'a> RangePairing<'a> {
     /// Returns the sizes of both sides.
     pub fn sides(&self) -> Sides {
         Sides::new(self.parameters.block_size(), self.size, self.image.size())
+    }
+
+    /// Passes everything that differs from the ranges to `found`, like [`verify`](super::verify), with the blocks in no range.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`compare`](Self::compare).
+    pub fn differences(
+        &self,
+        ranges: impl Iterator<Item = Result<DigestedRange, blkmap::Error>> + Send,
+        found: &mut (dyn FnMut(Difference) + Send),
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<Vec<Unreadable>, Error> {
+        collect(self.sides(), found, |report| self.compare(ranges, report, tuning, progress))
     }
 
     /// Compares ranges, which come in order and do not overlap. Blocks between them, and blocks of a range that ends past the

@@ -126,6 +126,13 @@ pub struct Args {
     #[arg(help_heading = COPY, long, value_name = "VALUE")]
     pub expect: Option<OsString>,
 
+    /// Fail unless the destination holds the content of this block map, bmap or other index
+    #[arg(
+        help_heading = COPY, long, value_name = "MAP", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["delta_from", "apply", "map", "resume"]
+    )]
+    pub expect_map: Option<PathBuf>,
+
     /// Write a line that states how the checksum was made: TAG (DESTINATION) = CHECKSUM
     #[arg(help_heading = OUTPUT, long, conflicts_with = "json")]
     pub tag: bool,

@@ -8,6 +8,7 @@
 mod args;
 mod checksum;
 mod delta;
+mod expect_map;
 mod interrupt;
 mod log;
 mod output;

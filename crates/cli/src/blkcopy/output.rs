@@ -38,6 +38,8 @@ pub struct Report {
     pub verification: Verification,
     /// The way in which the destination was read back.
     pub read_back: Option<ReadMethod>,
+    /// Number of bytes that were compared with the map of `--expect-map`, and equal.
+    pub compared: Option<u64>,
     pub elapsed: Duration,
 }
 
@@ -94,7 +96,10 @@ impl Report {
             Verification::None => "not verified",
         };
         let by = self.weak_digest().map_or(String::new(), |digest| format!(" by {digest}"));
-        format!("{amounts}; {verified}{by}")
+        let map = self
+            .compared
+            .map(|bytes| format!("; {} compared with the map, and equal", Bytes(bytes)));
+        format!("{amounts}; {verified}{by}{}", map.unwrap_or_default())
     }
 
     /// Returns the digest that was compared, if it shows accidents only.
@@ -136,6 +141,7 @@ impl Report {
             owners_complete: used.map(|it| !it.has_more_owners),
             verified: self.verification.name(),
             read_back: self.read_back.map(ReadMethod::name),
+            compared_bytes: self.compared,
             seconds: self.elapsed.as_secs_f64(),
         })
     }

@@ -1,4 +1,4 @@
-//! The passes of a copy, and how far they are: one that writes, and one that reads back.
+//! The passes of a copy, and how far they are: one that writes, one that reads back, and one that compares with a map.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,19 +11,23 @@ use crate::progress::{Amount, Counts, Pass, Reporter, Watch};
 pub struct Passes {
     pub writing: Progress,
     pub reading: Progress,
+    pub comparing: Progress,
     reads_back: bool,
+    /// Bytes that are compared with a map.
+    compared: u64,
     /// Bytes of all passes, or [`UNKNOWN`].
     total: AtomicU64,
 }
 
 impl Passes {
-    /// The passes over a source whose size is not known yet.
-    pub fn new(reads_back: bool) -> Arc<Self> {
-        let (writing, reading) = (Progress::new(), Progress::new());
-        Arc::new(Self { writing, reading, reads_back, total: AtomicU64::new(UNKNOWN) })
+    /// The passes over a source whose size is not known yet, `compared` bytes of which are compared with a map.
+    pub fn new(reads_back: bool, compared: u64) -> Arc<Self> {
+        let [writing, reading, comparing] = [(); 3].map(|()| Progress::new());
+        let total = AtomicU64::new(UNKNOWN);
+        Arc::new(Self { writing, reading, comparing, reads_back, compared, total })
     }
 
-    /// Sets the number of bytes of each pass. The second one counts only if there is one.
+    /// Sets the number of bytes of the first two passes. The second one counts only if there is one.
     pub fn expect(&self, written: u64, read: u64) {
         let read = if self.reads_back { read } else { 0 };
         self.total.store(written.saturating_add(read), Relaxed);
@@ -54,11 +58,12 @@ impl Passes {
             (UNKNOWN, written, _) => written.saturating_mul(1 + u64::from(self.reads_back)),
             (total, ..) => total,
         };
-        Some(Amount { total, stored: None })
+        Some(Amount { total: total.saturating_add(self.compared), stored: None })
     }
 
     fn sum(&self, of: fn(&Progress) -> u64) -> u64 {
-        of(&self.writing).saturating_add(of(&self.reading))
+        let passes = [&self.writing, &self.reading, &self.comparing];
+        passes.into_iter().map(of).fold(0, u64::saturating_add)
     }
 }
 
@@ -74,19 +79,22 @@ mod tests {
 
     #[test]
     fn totals() {
-        let known = Passes::new(true);
+        let known = Passes::new(true, 0);
         known.expect(10, 100);
         assert_eq!(total(&known), Some(110));
-        let once = Passes::new(false);
+        let compared = Passes::new(true, 7);
+        compared.expect(10, 100);
+        assert_eq!(total(&compared), Some(117));
+        let once = Passes::new(false, 0);
         once.expect(10, 100);
         assert_eq!(total(&once), Some(10));
         once.expect(0, 0);
         assert_eq!(total(&once), Some(0));
-        let delta = Passes::new(true);
+        let delta = Passes::new(true, 0);
         assert_eq!(total(&delta), None);
         delta.writing.set_total(50);
         assert_eq!(total(&delta), Some(100));
-        let stream = Passes::new(true);
+        let stream = Passes::new(true, 0);
         stream.writing.advance(70, 70);
         assert_eq!(total(&stream), None);
         stream.reading.set_total(70);

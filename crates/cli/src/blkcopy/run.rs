@@ -16,6 +16,7 @@ use blksum::{Progress, Selected, Tuning};
 use super::args::{Args, Reflink, Verification};
 use super::checksum::Wanted;
 use super::delta;
+use super::expect_map::ExpectedMap;
 use super::interrupt::{Held, Interrupted};
 use super::log::{self, Begun};
 use super::output::{self, Report};
@@ -38,6 +39,7 @@ use crate::stdio::{self, Stdout};
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let job = Job::new(args)?;
     let base = args.delta_from.as_deref().or(args.destination_map.as_deref()).map(delta::base);
+    let expected = args.expect_map.as_deref().map(ExpectedMap::open);
     let list = args.changes.as_ref().map(|name| ChangeList::open(name, args.changes_format));
     let list = list.transpose()?;
     // A file that is created is never left or removed without a word. A server may take long to answer.
@@ -68,11 +70,13 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if let Some(name) = &args.bitmap {
         options.nbd = options.nbd.bitmap(name.clone());
     }
-    let opened = place.and_then(|place| Ok((place, base.transpose()?, map.transpose()?)));
+    let opened = place
+        .and_then(|place| Ok((place, base.transpose()?, expected.transpose()?, map.transpose()?)));
     let reporter = Reporter::new(args.progress.unwrap_or_default(), Some(1));
     reporter.begin(&args.source);
-    let copied = opened.and_then(|(place, base, map)| {
+    let copied = opened.and_then(|(place, base, expected, map)| {
         let files = Files { base, list, map };
+        let job = Job { expected_map: expected, ..job };
         job.copy(place, files, &options, &reporter)
     });
     reporter.end(&args.source, None);
@@ -105,6 +109,8 @@ struct Job<'a> {
     /// Parameters of the checksums that are computed in each pass. The first is the one to print, and to write a map of.
     parameters: Vec<Parameters>,
     verification: Verification,
+    /// What the destination should hold.
+    expected_map: Option<ExpectedMap<'a>>,
     tuning: Tuning,
 }
 
@@ -121,6 +127,7 @@ impl<'a> Job<'a> {
                 ("--destination-map", args.destination_map.is_some()),
                 ("--bitmap", args.bitmap.is_some()),
                 ("--changes", args.changes.is_some()),
+                ("--expect-map", args.expect_map.is_some()),
                 ("--verify=readback", verification == Verification::ReadBack),
             ];
             if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
@@ -147,6 +154,11 @@ impl<'a> Job<'a> {
                 "--verify=source: not all is read, so there is no checksum for --expect and --tag",
             ));
         }
+        if verification != Verification::ReadBack && args.expect_map.is_some() {
+            return Err(Failure::usage(
+                "--expect-map: compares what is read back: leave out --verify",
+            ));
+        }
         delta::check(args, verification).map_err(Failure::usage)?;
         let has_own = verification != Verification::None && !has_none;
         let wanted = has_own.then(|| Wanted::new(args)).transpose().map_err(Failure::usage)?;
@@ -169,7 +181,7 @@ impl<'a> Job<'a> {
             }
             Some(wanted) => vec![wanted.parameters],
         };
-        Ok(Self { args, wanted, parameters, verification, tuning })
+        Ok(Self { args, wanted, parameters, verification, expected_map: None, tuning })
     }
 
     fn copy(
@@ -184,8 +196,11 @@ impl<'a> Job<'a> {
         let bytes = self.sought().and_then(|_| Bytes::open(args, options));
         let mut opened = source::open(args, options).map_err(of_source)?;
         let bytes = bytes.and_then(|bytes| bytes.of(args, &opened));
-        let passes = Passes::new(self.verification == Verification::ReadBack);
+        let expected = self.expected_map.as_ref();
+        let compared = expected.map_or(0, ExpectedMap::bytes);
+        let passes = Passes::new(self.verification == Verification::ReadBack, compared);
         if let Some(size) = opened.size() {
+            expected.map_or(Ok(()), |map| map.check_size(size)).map_err(of_source)?;
             passes.expect(size, size);
         }
         let watch = passes.watch(reporter);
@@ -229,6 +244,7 @@ impl<'a> Job<'a> {
             sent,
             verification: self.verification,
             read_back: done.read_back,
+            compared: expected.map(ExpectedMap::bytes),
             elapsed: started.elapsed(),
         })
     }
@@ -316,7 +332,7 @@ impl<'a> Job<'a> {
                 let copy = self.begin(&parameters);
                 let written = copy.write_stream(stream, destination, &self.tuning, writing);
                 let written = written.map_err(|error| self.problem(&error))?;
-                self.verified(written, &parameters, None, reading)
+                self.verified(written, &parameters, None, passes)
             }
             Opened::Delta(reader) => {
                 let (apply, own) = (delta::apply(args, self.verification), &*self.parameters);
@@ -343,7 +359,7 @@ impl<'a> Job<'a> {
         written: Written,
         parameters: &[Parameters],
         again: Option<&dyn Source>,
-        progress: &Progress,
+        passes: &Passes,
     ) -> Result<Done, Problem> {
         if self.verification != Verification::ReadBack {
             return Ok(Done::new(written.into_copied(), parameters));
@@ -357,8 +373,23 @@ impl<'a> Job<'a> {
             }
             _ => parameters.to_vec(),
         };
-        let copied = written.read_back(&all, again, &self.tuning, progress);
-        copied.map(|copied| Done::new(copied, &all)).map_err(|error| self.problem(&error))
+        self.read_back(written, &all, again, passes)
+    }
+
+    /// Reads back what was written, and compares it with the map that is expected.
+    fn read_back(
+        &self,
+        written: Written,
+        parameters: &[Parameters],
+        again: Option<&dyn Source>,
+        passes: &Passes,
+    ) -> Result<Done, Problem> {
+        let read = written.read_back(parameters, again, &self.tuning, &passes.reading);
+        let (copied, image) = read.map_err(|error| self.problem(&error))?;
+        if let Some(expected) = &self.expected_map {
+            expected.check(image, copied.size, &self.tuning, &passes.comparing)?;
+        }
+        Ok(Done::new(copied, parameters))
     }
 
     /// Begins a copy with the options.
@@ -385,7 +416,7 @@ impl<'a> Job<'a> {
         only: Option<&Changes>,
         passes: &Passes,
     ) -> Result<Done, Problem> {
-        let Passes { writing, reading, .. } = passes;
+        let Passes { writing, .. } = passes;
         let mut copy = self.begin(&self.parameters).share(self.shared_file(subject));
         if let Some(base) = base {
             copy = copy.base(base);
@@ -399,7 +430,7 @@ impl<'a> Job<'a> {
         }
         let written = copy.write(subject.source, destination, &self.tuning, writing);
         let written = written.map_err(|error| self.problem(&error))?;
-        self.verified(written, &self.parameters, Some(subject.source), reading)
+        self.verified(written, &self.parameters, Some(subject.source), passes)
     }
 
     /// Returns the file whose storage the copy may share.
@@ -435,7 +466,7 @@ impl<'a> Job<'a> {
         passes: &Passes,
         judge: &Judge<'_>,
     ) -> Result<Done, Problem> {
-        let Passes { writing, reading, .. } = passes;
+        let Passes { writing, .. } = passes;
         let (args, source) = (self.args, subject.source);
         let own = self.parameters.first().expect("a map has a digest");
         let of_map = |error| log::failed(args, error);
@@ -478,11 +509,8 @@ impl<'a> Job<'a> {
         // What was judged needs no further checksums.
         let parameters = if !was_read { std::slice::from_ref(own) } else { &*self.parameters };
         let done = match found {
-            Some(_) if reads_back => written
-                .read_back(parameters, Some(source), &self.tuning, reading)
-                .map(|copied| Done::new(copied, parameters))
-                .map_err(|error| self.problem(&error)),
-            _ => self.verified(written, parameters, Some(source), reading),
+            Some(_) if reads_back => self.read_back(written, parameters, Some(source), passes),
+            _ => self.verified(written, parameters, Some(source), passes),
         };
         let done = done.inspect_err(|_| {
             // The map has what the destination should hold, so it is not finished.

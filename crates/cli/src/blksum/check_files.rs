@@ -193,13 +193,10 @@ impl CheckFile {
         match self.rest {
             Rest::Container(path) => manifest(&path, options),
             Rest::Image(path) => {
-                let (lines, read) = stated::lines(&path, settings)?;
+                let (lines, read) = stated::lines(path.as_os_str(), settings)?;
                 Ok(Self::of_lines(lines, read))
             }
-            Rest::Url(url) => {
-                let held = fetched(&url, options)?;
-                Ok(Self { base: Some(url), ..Self::of_lines(held, []) })
-            }
+            Rest::Url(url) => fetched(&url, options, settings),
             rest => Ok(Self { rest, ..self }),
         }
     }
@@ -259,10 +256,28 @@ fn is_named_archive(url: &OsStr) -> bool {
     name.is_some_and(|name| name.as_bytes().to_ascii_lowercase().ends_with(b".tar"))
 }
 
-/// Returns the content of the check file at a URL.
-fn fetched(url: &str, options: &OpenOptions) -> io::Result<Vec<u8>> {
+/// Returns the check file at a URL, or what an image there states of itself.
+fn fetched(url: &str, options: &OpenOptions, settings: &Settings) -> io::Result<CheckFile> {
+    let found = settings.open.clone().format(None).open_url(url);
+    if let Ok(AtUrl::Image(image)) = &found {
+        let stated = image.stated_checksums().map_err(|error| other(&error))?;
+        if image.format().states_checksums() || stated.is_some() {
+            let (lines, check) = stated::of_image(image, OsStr::new(url), settings)?;
+            return Ok(CheckFile::of_lines(lines, check));
+        }
+    }
+    // Otherwise it is the bytes there.
+    let is_plain = match &found {
+        Ok(AtUrl::Image(image)) => image.format() == Format::Raw && !image.is_decompressed(),
+        Ok(AtUrl::Stream(content)) => content.compression().is_none(),
+        Err(_) => false,
+    };
+    let found = match found {
+        Ok(found) if is_plain => found,
+        _ => options.clone().format(Format::Raw).open_url(url).map_err(|error| other(&error))?,
+    };
     let mut content = Vec::new();
-    match options.clone().format(Format::Raw).open_url(url).map_err(|error| other(&error))? {
+    match found {
         AtUrl::Stream(stream) => {
             stream.take(MAX_HELD as u64 + 1).read_to_end(&mut content).map_err(|error| {
                 match error.downcast::<blkimage::Error>() {
@@ -279,7 +294,7 @@ fn fetched(url: &str, options: &OpenOptions) -> io::Result<Vec<u8>> {
     }
     match content.len() > MAX_HELD {
         true => Err(io::Error::other(format!("has more than {} MiB", MAX_HELD >> 20))),
-        false => Ok(content),
+        false => Ok(CheckFile { base: Some(url.to_owned()), ..CheckFile::of_lines(content, None) }),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use blkhash::Algorithm;
-use blkimage::{Format, Implanted, Source};
+use blkimage::{Implanted, Source};
 use blksum::{ImplantedDifference, Progress, Tag, check_implanted};
 
 use super::report::{self, Report};
@@ -28,7 +28,7 @@ pub fn check(
 ) -> Result<(Report, Option<String>), Problem> {
     let started = Instant::now();
     reporter.begin(name);
-    let image = open::open(name, &settings.open.clone().format(Some(Format::Raw)))?;
+    let image = open::open(name, &settings.open.clone().format(None))?;
     let stated = image.stated_checksums().map_err(|error| Problem::of_image(&error, name))?;
     let implanted = stated.and_then(|stated| stated.implanted);
     let implanted = implanted.ok_or_else(|| Problem::new(CHANGED))?;

@@ -1,12 +1,12 @@
 //! The check file that an image is of its own content.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use blkhash::Algorithm;
-use blkimage::{ErrorKind, Format, StatedDigest, detect};
+use blkimage::{ErrorKind, Format, Image, Location, StatedDigest};
 use blksum::check_file::{Form, Style};
 use blksum::{Encoding, Tag};
 
@@ -24,45 +24,58 @@ pub enum SelfCheck {
     Sums(OsString),
 }
 
-/// Returns the lines of the checksums that the image at `path` states of its content. If it has no digests of all of it, there
-/// are none, and the image is checked in another way.
-pub fn lines(path: &Path, settings: &Settings) -> io::Result<(Vec<u8>, Option<SelfCheck>)> {
+/// Returns the lines of the checksums that the image `name` states of its content. If it has no digests of all of it, there are
+/// none, and the image is checked in another way.
+pub fn lines(name: &OsStr, settings: &Settings) -> io::Result<(Vec<u8>, Option<SelfCheck>)> {
+    let image = settings.open.clone().format(None).open_location(Location::new(name));
+    let image = image.map_err(|error| io_error(&error, error.name() == Path::new(name)))?;
+    of_image(&image, name, settings)
+}
+
+/// Returns the same of an image that is open.
+pub fn of_image(
+    image: &Image,
+    name: &OsStr,
+    settings: &Settings,
+) -> io::Result<(Vec<u8>, Option<SelfCheck>)> {
     if settings.part.is_some() || settings.open.snapshot.is_some() {
         return Err(io::Error::other(WHOLE_CONTENT));
     }
-    let options = settings.open.clone().format(None);
-    let stated = options.stated_checksums(path);
-    let stated = stated.map_err(|error| io_error(&error, error.name() == path))?;
+    let stated = image.stated_checksums();
+    let stated = stated.map_err(|error| io_error(&error, error.name() == Path::new(name)))?;
     let stated = stated.ok_or_else(|| {
-        let is_iso = detect(path).is_ok_and(|format| format == Format::Raw);
-        io::Error::other(if is_iso { NO_IMPLANTED } else { NOTHING })
+        io::Error::other(match image.format() {
+            _ if image.is_decompressed() => NOTHING_COMPRESSED,
+            Format::Raw => NO_IMPLANTED,
+            _ => NOTHING,
+        })
     })?;
     if stated.implanted.is_some() {
-        return Ok((Vec::new(), Some(SelfCheck::Implanted(path.into()))));
+        return Ok((Vec::new(), Some(SelfCheck::Implanted(name.into()))));
     }
     if !stated.sums.is_empty() {
-        return Ok((Vec::new(), Some(SelfCheck::Sums(path.into()))));
+        return Ok((Vec::new(), Some(SelfCheck::Sums(name.into()))));
     }
     if stated.unknown_sums > 0 {
         return Err(io::Error::other(UNKNOWN_SUMS));
     }
     let mut lines = Vec::new();
     for stated in &stated.digests {
-        lines.extend(line(path, stated).ok_or_else(|| io::Error::other(NOTHING))?);
+        lines.extend(line(name, stated).ok_or_else(|| io::Error::other(NOTHING))?);
     }
     match (lines.is_empty(), stated.parts) {
         (true, None) => Err(io::Error::other(NOTHING)),
-        (true, Some(_)) => Ok((lines, Some(SelfCheck::Parts(path.into())))),
+        (true, Some(_)) => Ok((lines, Some(SelfCheck::Parts(name.into())))),
         (false, _) => Ok((lines, None)),
     }
 }
 
 /// Returns the line of a digest. `None` if its algorithm is not known.
-fn line(path: &Path, stated: &StatedDigest) -> Option<Vec<u8>> {
+fn line(name: &OsStr, stated: &StatedDigest) -> Option<Vec<u8>> {
     let algorithm: Algorithm = stated.algorithm.parse().ok()?;
     let form = Form::Tagged(Tag::from(Tag::linear(algorithm)));
     let style = Style { form, encoding: Encoding::Hex, zero: false };
-    Some(style.line(path.as_os_str().as_bytes(), &stated.digest))
+    Some(style.line(name.as_bytes(), &stated.digest))
 }
 
 /// Converts an error of an image that stands for a check file. `is_own`: the error is about that file.
@@ -80,6 +93,8 @@ const WHOLE_CONTENT: &str = "its checksums are of all of its content: leave out 
                              --snapshot";
 
 const NOTHING: &str = "is an image that states no checksum of its content";
+
+const NOTHING_COMPRESSED: &str = "is compressed, and states no checksum of its content: decompress a list of checksums and use a pipe";
 
 const UNKNOWN_SUMS: &str =
     "is an image that states checksums of other types than CRC-32, which are not known";

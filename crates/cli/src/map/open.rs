@@ -32,6 +32,13 @@ pub fn open(name: &OsStr) -> Result<Map, Error> {
     Ok(map)
 }
 
+/// Returns the file of a bmap, for what compares its ranges. Others need it as a map, with ranges of one block.
+pub fn bmap(name: &OsStr) -> Option<File> {
+    let file = file(Path::new(name)).ok()?;
+    let format = Format::recognise(&file, name).ok().flatten();
+    (format == Some(Format::Bmap)).then_some(file)
+}
+
 /// Opens a map, and refuses an index of another program.
 pub fn open_own(name: &OsStr) -> Result<Map, Error> {
     match file(Path::new(name)) {

@@ -64,6 +64,8 @@ record! {
         pub verified: &'static str,
         /// `direct` (around the page cache), `page-cache` or `nbd`; null if the destination was not read back
         pub read_back: Option<&'static str>,
+        /// bytes that were compared with the map of `--expect-map`; null without it
+        pub compared_bytes: Option<u64>,
         /// duration of the copy
         pub seconds: f64,
     }

@@ -2,9 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::Path;
 
-use blkindex::{Bmap, Format};
+use blkindex::Bmap;
 use blksum::map::RangePairing;
 
 use super::args::Verify;
@@ -23,9 +22,7 @@ pub fn file(args: &Verify) -> Option<File> {
     if args.shard.is_some() || args.range.is_some() || args.key_file.is_some() {
         return None;
     }
-    let file = open::file(Path::new(&args.map)).ok()?;
-    let format = Format::recognise(&file, &args.map).ok().flatten();
-    (format == Some(Format::Bmap)).then_some(file)
+    open::bmap(&args.map)
 }
 
 /// Compares an image with a bmap.

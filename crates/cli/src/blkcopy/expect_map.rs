@@ -1,0 +1,149 @@
+//! `--expect-map`: the map or bmap whose content the destination should hold.
+
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use blkimage::Image;
+use blkindex::Bmap;
+use blkmap::{DigestedRange, Map};
+use blksum::map::{RangePairing, verify};
+use blksum::{Difference, Part, Progress, Relation, Selected, Tuning};
+
+use crate::map::open;
+use crate::messages;
+use crate::problem::{Outcome, Problem};
+use crate::size::Bytes;
+
+/// What the content should be.
+pub struct ExpectedMap<'a> {
+    name: &'a Path,
+    digests: Digests,
+}
+
+enum Digests {
+    Blocks(Box<Map>),
+    /// A bmap, which may have ranges of several blocks, and the number of bytes in them.
+    Ranges(File, u64),
+}
+
+impl<'a> ExpectedMap<'a> {
+    /// Opens a map. All of a bmap is read.
+    pub fn open(name: &'a Path) -> Result<Self, Problem> {
+        let of_map = |error: blkmap::Error| Problem::from(error).about(name.as_os_str());
+        let digests = match open::bmap(name.as_os_str()) {
+            Some(file) => {
+                let bytes = Bmap::open(&file).and_then(|bmap| bytes_in_ranges(&bmap));
+                Digests::Ranges(file, bytes.map_err(of_map)?)
+            }
+            None => Digests::Blocks(Box::new(open::open(name.as_os_str()).map_err(of_map)?)),
+        };
+        Ok(Self { name, digests })
+    }
+
+    /// Returns the number of bytes that are compared.
+    pub fn bytes(&self) -> u64 {
+        match &self.digests {
+            Digests::Blocks(map) => map.commit().image_size(),
+            Digests::Ranges(_, bytes) => *bytes,
+        }
+    }
+
+    /// Fails unless the map is of a content of `size` bytes.
+    pub fn check_size(&self, size: u64) -> Result<(), Problem> {
+        let mapped = match &self.digests {
+            Digests::Blocks(map) => map.commit().image_size(),
+            Digests::Ranges(file, _) => self.bmap(file)?.image_size(),
+        };
+        let name = self.shown();
+        match mapped == size {
+            true => Ok(()),
+            false => Err(Problem::new(format!("has {size} bytes, and {name} is of {mapped}"))
+                .with_outcome(Outcome::Errors)),
+        }
+    }
+
+    /// Compares the first `size` bytes of the destination. Blocks in no range of a bmap are not compared.
+    pub fn check(
+        &self,
+        image: Image,
+        size: u64,
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<(), Problem> {
+        self.check_size(size)?;
+        let part = Part::Range { offset: 0, length: Some(size) };
+        let copy = Selected::new(Arc::new(image), Some(part));
+        let copy = copy.map_err(|error| Problem::new(error.to_string()))?;
+        let mut found = Found::default();
+        let mut take = |difference| found.push(difference);
+        let compared = match &self.digests {
+            Digests::Blocks(map) => verify(map, &copy, &mut take, tuning, progress),
+            Digests::Ranges(file, _) => {
+                let bmap = self.bmap(file)?;
+                let pairing = RangePairing::new(bmap.algorithm(), bmap.block_size(), size, &copy);
+                let ranges = bmap.ranges().map_err(|error| self.problem(error))?;
+                pairing.and_then(|it| it.differences(ranges, &mut take, tuning, progress))
+            }
+        };
+        compared.map_err(|error| match error {
+            blksum::Error::Map(error) => self.problem(error),
+            error => Problem::new(error.to_string()),
+        })?;
+        match (found.first, &self.digests) {
+            (Some(offset), _) => {
+                let (bytes, name) = (Bytes(found.differing), self.shown());
+                let reason = format!("differs from {name} in {bytes}, the first at {offset}");
+                let hint = format!("blkhash map verify {name} IMAGE lists what differs");
+                Err(Problem::new(reason).with_hint(hint).with_outcome(Outcome::Errors))
+            }
+            (None, Digests::Blocks(_)) if found.unknown > 0 => {
+                let reason = format!("has no digests of {}", Bytes(found.unknown));
+                Err(Problem::new(reason).about(self.name.as_os_str()))
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    fn bmap<'f>(&self, file: &'f File) -> Result<Bmap<'f>, Problem> {
+        Bmap::open(file).map_err(|error| self.problem(error))
+    }
+
+    fn problem(&self, error: blkmap::Error) -> Problem {
+        Problem::from(error).about(self.name.as_os_str())
+    }
+
+    fn shown(&self) -> String {
+        messages::shown(self.name.as_os_str().as_bytes())
+    }
+}
+
+fn bytes_in_ranges(bmap: &Bmap<'_>) -> Result<u64, blkmap::Error> {
+    let at = |block: u64| block.saturating_mul(bmap.block_size().into()).min(bmap.image_size());
+    bmap.ranges()?.try_fold(0, |sum: u64, range| {
+        let DigestedRange { first, count, .. } = range?;
+        Ok(sum.saturating_add(at(first.saturating_add(count)) - at(first)))
+    })
+}
+
+/// Sums of what was found, in bytes.
+#[derive(Default)]
+struct Found {
+    /// Offset of the first difference.
+    first: Option<u64>,
+    differing: u64,
+    unknown: u64,
+}
+
+impl Found {
+    fn push(&mut self, found: Difference) {
+        match found.relation {
+            Relation::Unknown => self.unknown += found.length,
+            _ => {
+                self.first.get_or_insert(found.offset);
+                self.differing += found.length;
+            }
+        }
+    }
+}

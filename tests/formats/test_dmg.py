@@ -122,6 +122,7 @@ def test_every_command_reads_it(blksum, workdir):
     assert hashlib.sha256(copy).hexdigest() == expected
     info = json.loads(images.run(tool / "blkhash", "info", "--json", "disk.img"))
     assert (info["format"], info["virtual_size"]) == ("dmg", len(copy))
+    assert re.fullmatch(r"CRC-32 of \d+ parts", info["part_checksums"])
     line = blksum("--tag", "-d", "sha256", "--format=dmg", "disk.img").stdout
     pathlib.Path("SUMS").write_bytes(line)
     assert blksum("-c", "SUMS").returncode == 0

@@ -152,6 +152,7 @@ def test_every_command_reads_it(blksum, cloned, workdir):
     images.run("e2fsck", "-fn", "copy.img")
     info = json.loads(images.run(tools / "blkhash", "info", "--json", image))
     assert (info["format"], info["virtual_size"]) == ("partclone", 12 * MIB)
+    assert info["part_checksums"].startswith("CRC-32 of ")
     _, used, block, _ = fields(image.read_bytes())
     version = images.run("partclone.restore", "-v").decode().split("v")[1].split()[0]
     assert info["backup"] == {"file_system": "EXTFS", "version": version, "block_size": block, "used": used * block}

@@ -93,8 +93,19 @@ fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String
         acquisition: image.acquisition().map(|found| info::Acquisition::new(found, &stated)),
         backup: image.backup().map(info::Backup::new),
         implanted: stated.implanted.as_ref().map(info::Implanted::new),
+        part_checksums: part_checksums(&stated),
     };
     Ok(json::line(&object))
+}
+
+/// Says what parts of an image it states checksums of.
+fn part_checksums(stated: &Stated) -> Option<String> {
+    let of_sums = || match stated.sums.len() {
+        0 => None,
+        1 => Some("CRC-32 of 1 part".to_owned()),
+        count => Some(format!("CRC-32 of {count} parts")),
+    };
+    stated.parts.map(str::to_owned).or_else(of_sums)
 }
 
 fn text(
@@ -147,6 +158,9 @@ fn text(
             "",
             format!("of the first {length} bytes, as isomd5sum computes it: blksum -c compares it"),
         );
+    }
+    if let Some(sums) = part_checksums(stated) {
+        line("checksums", format!("{sums}: blksum -c compares them"));
     }
     if let Some(snapshots) = snapshots {
         line("snapshots", count(snapshots.len()));

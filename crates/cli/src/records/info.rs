@@ -35,6 +35,9 @@ record! {
         /// the MD5 that an image of ISO 9660 states of itself, which `blksum -c` compares
         #[absent("if it states none")]
         pub implanted: Option<Implanted>,
+        /// the checksums of parts that the image states of itself, which `blksum -c` compares, as in `Adler-32 of each chunk`
+        #[absent("if it states none")]
+        pub part_checksums: Option<String>,
     }
 }
 

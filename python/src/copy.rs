@@ -6,7 +6,7 @@ use std::slice;
 use std::sync::Arc;
 
 use blkcopy::{
-    Amounts, Copied, Copy, Existing, FileName, Others, Place, Reading, Refused, Verify, Zeros,
+    Amounts, Copied, Existing, FileName, Others, Place, Reading, Refused, Verify, What, Zeros,
 };
 use blkhash::{Algorithm, Parameters};
 use blkimage::{Image, Location, ReadMethod};
@@ -239,11 +239,8 @@ impl Job {
         let destination = destination.map_err(refused)?;
         spare.into_iter().for_each(|spare| file.found_empty(spare));
         let is_whole = self.shares && opened.selected.part().is_none();
-        let mut copy = Copy::new(slice::from_ref(&self.parameters));
-        if let Some(only) = &only {
-            copy = copy.only(only);
-        }
-        let copied = copy
+        let what = only.as_ref().map_or(What::All, What::Only);
+        let copied = blkcopy::Job::new(what, slice::from_ref(&self.parameters))
             .share(opened.image().whole_file().filter(|_| is_whole))
             .zeros(self.zeros)
             .update(self.updates)

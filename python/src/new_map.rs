@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use blkmap::{Header, Key, Writer};
-use blksum::map::{ALL, Info, Made};
+use blksum::map::{Info, Made};
 use blksum::{Progress, Tuning};
 use pyo3::prelude::*;
 
@@ -60,7 +60,7 @@ fn write(
     let content = image.content();
     let written = |file| {
         let writer = Writer::new(file, header, content.size())?.sealed_with(key);
-        blksum::map::write(writer, content, ALL, &info, tuning, progress).map(drop)
+        blksum::map::write(writer, content, .., &info, tuning, progress).map(drop)
     };
     to_new_file(output, image.files(), |file| {
         written(file).map_err(|error| Failure::Pass(error, output.as_os_str().to_owned()))

@@ -19,7 +19,7 @@ pub struct Copied {
     pub read_back: Option<ReadMethod>,
     /// Number of bytes of the destination, which may be more than were copied. `None` if it was not read back.
     pub destination_size: Option<u64>,
-    /// The places that [`update`](crate::Copy::update) replaced, by offset, in units of 4 KiB. `None` if all was written, or if
+    /// The places that [`update`](crate::Job::update) replaced, by offset, in units of 4 KiB. `None` if all was written, or if
     /// there are too many.
     pub replaced: Option<Vec<Range<u64>>>,
 }

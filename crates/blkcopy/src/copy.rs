@@ -43,28 +43,42 @@ impl Verify {
     }
 }
 
+/// What of a source is copied.
+#[derive(Clone, Copy, Default)]
+pub enum What<'a> {
+    /// All of it.
+    #[default]
+    All,
+    /// What follows this offset, a multiple of the block size: the rest of a copy that was interrupted. What the destination
+    /// holds before it stays, and only the digests of what follows are computed. [`Job::write`] is for such a copy.
+    From(u64),
+    /// The blocks that differ from this map, whose content the destination is trusted to have. They are read twice.
+    Differing(&'a Map),
+    /// These extents. Only they are compared afterwards, and a file must have the size of the source. The checksums are of all
+    /// of the destination, or, if it is not read back, none.
+    Only(&'a Changes),
+}
+
 /// A copy of an image.
-pub struct Copy<'a> {
+pub struct Job<'a> {
+    what: What<'a>,
     parameters: &'a [Parameters],
     blocks: Option<(&'a Leaf, &'a mut (dyn Sink<BlockDigests> + Send))>,
     zeros: Zeros,
     updates: bool,
     verify: Verify,
-    from: u64,
-    base: Option<&'a Map>,
-    only: Option<&'a Changes>,
     file: Option<BorrowedFd<'a>>,
 }
 
-impl<'a> Copy<'a> {
-    /// Begins with the checksums to compute.
-    pub fn new(parameters: &'a [Parameters]) -> Self {
+impl<'a> Job<'a> {
+    /// Begins with what is copied, and the checksums to compute.
+    pub fn new(what: What<'a>, parameters: &'a [Parameters]) -> Self {
         let (zeros, verify) = (Zeros::default(), Verify::default());
-        let (blocks, base, only, file) = (None, None, None, None);
-        Self { parameters, blocks, zeros, updates: false, verify, from: 0, base, only, file }
+        Self { what, parameters, blocks: None, zeros, updates: false, verify, file: None }
     }
 
-    /// Passes the digests of all blocks that are read from the source to `sink`, in order. `leaf` defines them.
+    /// Passes the digests of all blocks that are read from the source to `sink`, in order. `leaf` defines them. No digests are
+    /// passed on with [`What::Differing`] and [`What::Only`].
     #[must_use]
     pub fn blocks(self, leaf: &'a Leaf, sink: &'a mut (dyn Sink<BlockDigests> + Send)) -> Self {
         Self { blocks: Some((leaf, sink)), ..self }
@@ -80,28 +94,6 @@ impl<'a> Copy<'a> {
     #[must_use]
     pub fn update(self, updates: bool) -> Self {
         Self { updates, ..self }
-    }
-
-    /// Continues a copy that was interrupted, from this offset on, a multiple of the block size. What the destination
-    /// holds before it stays, and only the digests of what follows are computed. [`write`](Self::write) is for such a
-    /// copy.
-    #[must_use]
-    pub fn from(self, offset: u64) -> Self {
-        Self { from: offset, ..self }
-    }
-
-    /// Trusts that the destination has the content of this map, and writes only the blocks that differ from it. They
-    /// are read twice. Digests of blocks are not passed on.
-    #[must_use]
-    pub fn base(self, base: &'a Map) -> Self {
-        Self { base: Some(base), ..self }
-    }
-
-    /// Copies only these extents. Only they are compared afterwards, and a file must have the size of the source. The checksums
-    /// are of all of the destination, or, if it is not read back, none. Digests of blocks are not passed on.
-    #[must_use]
-    pub fn only(self, changes: &'a Changes) -> Self {
-        Self { only: Some(changes), ..self }
     }
 
     /// Lets the destination share the storage of this file, whose bytes are the source, if it can. Then nothing is written, the
@@ -153,19 +145,20 @@ impl<'a> Copy<'a> {
         tuning: &Tuning,
         progress: &Progress,
     ) -> Result<Written, Error> {
-        match self {
-            Self { base: Some(base), .. } => {
+        let from = match self.what {
+            What::All => 0,
+            What::From(offset) => offset.min(source.size()),
+            What::Differing(base) => {
                 return self.write_differing(base, source, destination, tuning, progress);
             }
-            Self { only: Some(changes), .. } => {
+            What::Only(changes) => {
                 return self.write_changes(changes, source, destination, tuning, progress);
             }
-            _ => {}
-        }
-        if let Some(copied) = self.shared(source, &mut *destination, tuning, progress)? {
+        };
+        if let Some(copied) = self.shared(from, source, &mut *destination, tuning, progress)? {
             return Written::end(copied, destination);
         }
-        let (size, from) = (source.size(), self.from.min(source.size()));
+        let size = source.size();
         let keeps = self.updates || self.zeros == Zeros::KeepIfZero;
         let is_blank = destination.begin(Some(size), keeps || from > 0)? && from == 0;
         let old = (keeps && !is_blank).then(|| destination.current()).transpose();
@@ -190,13 +183,14 @@ impl<'a> Copy<'a> {
     /// Makes the destination share the storage of the source. Returns `None` if it cannot or must not.
     fn shared(
         &self,
+        from: u64,
         source: &dyn Source,
         destination: &mut dyn Destination,
         tuning: &Tuning,
         progress: &Progress,
     ) -> Result<Option<Copied>, Error> {
         let size = source.size();
-        let is_plain = size > 0 && self.from == 0 && !self.updates && self.zeros == Zeros::Auto;
+        let is_plain = size > 0 && from == 0 && !self.updates && self.zeros == Zeros::Auto;
         let is_plain = is_plain && self.blocks.is_none() && destination.can_resize();
         let Some(file) = self.file.filter(|_| is_plain) else { return Ok(None) };
         destination.begin(Some(size), false)?;

@@ -1,6 +1,6 @@
 //! Copies disk images, with a verdict: what the destination holds, and whether it is the content of the source.
 //!
-//! [`Copy::run`] copies a [`blkimage::Source`] to a [`Destination`]: a file or a block device ([`Local`]), or the export of an
+//! [`Job::run`] copies a [`blkimage::Source`] to a [`Destination`]: a file or a block device ([`Local`]), or the export of an
 //! NBD server. Zeros are written or deallocated as [`Zeros`] says, and never assumed. Afterwards the destination is
 //! read back and its checksums are compared with the checksums of what was read from the source.
 //!
@@ -22,7 +22,7 @@ mod writer;
 mod zeros;
 
 pub use copied::{Amounts, Copied};
-pub use copy::{Copy, Verify, Written};
+pub use copy::{Job, Verify, What, Written};
 pub use delta::{Apply, Sent, send_delta};
 #[cfg(feature = "nbd")]
 pub use destination::Export;

@@ -15,8 +15,11 @@ use crate::posix::stamp_of;
 use crate::stamps::NodeType;
 use crate::uses::Uses;
 
-/// Returns the properties of the file system that holds a file.
+/// Returns the properties of the file system that holds a file. The one with the node of a device does not hold its content.
 pub fn file_system(file: &File) -> FileSystem {
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return FileSystem::UNKNOWN;
+    }
     let mut found = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the structure lives until the call returns.
     if unsafe { libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) } != 0 {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use blkmap::{BlockCheck, BlockVerdict, Map, Writer};
 use blksum::Progress;
-use blksum::map::{ALL, Info, Made, new_file};
+use blksum::map::{Info, Made, new_file};
 
 use crate::boundary::{bytes, put, run, string};
 use crate::error_object::{Error, text};
@@ -322,7 +322,7 @@ fn create(
     let writer = Writer::new(file, header, content.size()).map_err(blksum::Error::from);
     let written = writer.and_then(|writer| {
         let writer = writer.sealed_with(settings.key().cloned());
-        blksum::map::write(writer, content, ALL, &info, &settings.tuning(), progress)
+        blksum::map::write(writer, content, .., &info, &settings.tuning(), progress)
     });
     match written {
         Ok(_) => Ok(()),

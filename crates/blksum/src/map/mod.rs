@@ -34,7 +34,7 @@ pub use self::other_part::OtherPart;
 pub use self::pairing::{Pairing, check_parts, diff, verify};
 pub use self::ranges::RangePairing;
 pub use self::update::{Sample, Tracked, Updated, update};
-pub use self::write::{ALL, prepared, write, write_with_checksums};
+pub use self::write::{prepared, write, write_with_checksums};
 
 use blkhash::{BlockSize, Digest, Leaf};
 use blkimage::Source;

@@ -1,6 +1,6 @@
 //! Writes the map of an image.
 
-use std::ops::Range;
+use std::ops::{Bound, RangeBounds};
 
 use blkhash::{Digest, Parameters};
 use blkimage::{Slice, Source};
@@ -9,12 +9,9 @@ use blkmap::{Commit, Output, Writer};
 use super::{Info, of_map, offset_of_page, padded_last};
 use crate::{Error, Pass, Progress, Tuning, block_digests};
 
-/// All pages of a map.
-pub const ALL: Range<u64> = 0..u64::MAX;
-
 /// Writes the digests of all blocks of `source` to a map, and ends the map with `info`.
 ///
-/// `pages` are those to write: a shard, or [`ALL`]. Pages that a map that is
+/// `pages` are those to write: a shard, or `..`. Pages that a map that is
 /// continued already has are not written again. The others are unknown to the map.
 ///
 /// Zeros that the image does not store cost nothing, so that [`Tuning::max_zeros`] is only a limit if it is set.
@@ -26,17 +23,27 @@ pub const ALL: Range<u64> = 0..u64::MAX;
 pub fn write<O: Output + Send>(
     writer: Writer<O>,
     source: &dyn Source,
-    pages: Range<u64>,
+    pages: impl RangeBounds<u64>,
     info: &Info,
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Commit, Error> {
     let mut writer = prepared(writer, source)?;
     let header = *writer.header();
-    let first = writer.page().max(pages.start);
+    let start = match pages.start_bound() {
+        Bound::Included(page) => *page,
+        Bound::Excluded(page) => page.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match pages.end_bound() {
+        Bound::Included(page) => page.saturating_add(1),
+        Bound::Excluded(page) => *page,
+        Bound::Unbounded => u64::MAX,
+    };
+    let first = writer.page().max(start);
     writer.skip_to(first)?;
     let at = |page| offset_of_page(&header, page, source.size());
-    let (offset, end) = (at(first), at(pages.end).max(at(first)));
+    let (offset, end) = (at(first), at(end).max(at(first)));
     let part = Slice::new(source, offset, end - offset).expect("a part of the image");
     let tuning = tuning.with_default_limit(u64::MAX);
     block_digests(&part, &header.leaf(), &mut writer, &tuning, progress).map_err(of_map)?;

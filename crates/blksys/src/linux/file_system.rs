@@ -7,9 +7,10 @@ use rustix::io::retry_on_intr;
 
 use crate::file_systems::FileSystem;
 
-/// Returns the properties of the file system that holds a file.
+/// Returns the properties of the file system that holds a file. The one with the node of a device does not hold its content.
 pub fn file_system(file: &File) -> FileSystem {
-    let Some(magic) = magic(file) else { return FileSystem::UNKNOWN };
+    let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    let Some(magic) = magic(file).filter(|_| is_regular) else { return FileSystem::UNKNOWN };
     FileSystem {
         is_network: NETWORK.contains(&magic),
         is_disk: DISK.contains(&magic),

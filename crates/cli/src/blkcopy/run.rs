@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Instant;
 
-use blkcopy::{Copied, Copy, Destination, Error, Sent, Written};
+use blkcopy::{Copied, Destination, Error, Sent, What, Written};
 use blkhash::{Construction, Digest, Parameters};
 use blkimage::{Image, Location, OpenOptions, Source};
 use blkmap::Map;
@@ -313,23 +313,27 @@ impl<'a> Job<'a> {
                     partition: args.partition,
                 };
                 let only = self.only(image, selected, files.list)?;
-                match (files.map.as_ref().zip(kept), &files.base, &only) {
-                    (Some((map, kept)), ..) => {
+                match files.map.as_ref().zip(kept) {
+                    Some((map, kept)) => {
                         let judge = |written: &Copied| {
                             let content = sought::Copied::Image(selected);
                             self.judge(written, &self.parameters, &content, bytes)
                         };
                         self.with_log(&subject, destination, map, kept, passes, &judge)
                     }
-                    (None, base, only) => {
-                        let (base, only) = (base.as_ref(), only.as_ref());
-                        self.to_destination(&subject, destination, base, only, passes)
+                    None => {
+                        let what = match (&files.base, &only) {
+                            (Some(base), _) => What::Differing(base),
+                            (None, Some(only)) => What::Only(only),
+                            (None, None) => What::All,
+                        };
+                        self.to_destination(&subject, destination, what, passes)
                     }
                 }
             }
             Opened::Stream(stream, _) => {
                 let parameters = self.of_stream();
-                let copy = self.begin(&parameters);
+                let copy = self.begin(What::All, &parameters);
                 let written = copy.write_stream(stream, destination, &self.tuning, writing);
                 let written = written.map_err(|error| self.problem(&error))?;
                 self.verified(written, &parameters, None, passes)
@@ -393,8 +397,8 @@ impl<'a> Job<'a> {
     }
 
     /// Begins a copy with the options.
-    fn begin<'p>(&self, parameters: &'p [Parameters]) -> Copy<'p> {
-        Copy::new(parameters)
+    fn begin<'p>(&self, what: What<'p>, parameters: &'p [Parameters]) -> blkcopy::Job<'p> {
+        blkcopy::Job::new(what, parameters)
             .zeros(self.args.zeros.unwrap_or_default())
             .update(self.args.update)
             .verify(self.verification.of_copy())
@@ -412,23 +416,17 @@ impl<'a> Job<'a> {
         &self,
         subject: &Subject<'_>,
         destination: Box<dyn Destination>,
-        base: Option<&Map>,
-        only: Option<&Changes>,
+        what: What<'_>,
         passes: &Passes,
     ) -> Result<Done, Problem> {
-        let Passes { writing, .. } = passes;
-        let mut copy = self.begin(&self.parameters).share(self.shared_file(subject));
-        if let Some(base) = base {
-            copy = copy.base(base);
-        }
-        if let Some(only) = only {
+        let copy = self.begin(what, &self.parameters).share(self.shared_file(subject));
+        if let What::Only(only) = what {
             let size = subject.source.size();
             let bytes = only.in_part(0, size).bytes();
             // They are compared after all of the destination was read.
             passes.expect(bytes, size.saturating_add(bytes));
-            copy = copy.only(only);
         }
-        let written = copy.write(subject.source, destination, &self.tuning, writing);
+        let written = copy.write(subject.source, destination, &self.tuning, &passes.writing);
         let written = written.map_err(|error| self.problem(&error))?;
         self.verified(written, &self.parameters, Some(subject.source), passes)
     }
@@ -484,12 +482,13 @@ impl<'a> Job<'a> {
         )?;
         let (written, end, found, was_read) = match begun {
             Begun::ReadBack => {
-                let copy = Copy::new(&[]).from(source.size());
+                let copy = blkcopy::Job::new(What::From(source.size()), &[]);
                 (copy.write(source, destination, &self.tuning, writing), None, None, false)
             }
             Begun::Copy { mut writer, from } => {
                 let leaf = writer.header().leaf();
-                let copy = self.begin(&self.parameters).from(from).blocks(&leaf, &mut *writer);
+                let copy =
+                    self.begin(What::From(from), &self.parameters).blocks(&leaf, &mut *writer);
                 let written = copy.write(source, destination, &self.tuning, writing);
                 let written = written.map_err(|error| self.problem(&error))?;
                 // A finished map keeps the new files, so this comes first.

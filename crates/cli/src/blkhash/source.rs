@@ -32,6 +32,16 @@ impl Data {
         Ok(Self { selected, name: name.to_owned(), tuning })
     }
 
+    /// Leaves out what the whole image has past its first `size` bytes.
+    pub fn without_tail(self, size: u64) -> Self {
+        if self.size() <= size {
+            return self;
+        }
+        let part = Part::Range { offset: 0, length: Some(size) };
+        let selected = Selected::new(Arc::clone(self.image()), Some(part));
+        Self { selected: selected.expect("a part of the image"), ..self }
+    }
+
     /// Returns the image.
     pub fn image(&self) -> &Arc<Image> {
         self.selected.image()

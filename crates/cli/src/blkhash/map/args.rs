@@ -286,6 +286,10 @@ pub struct Verify {
     #[arg(long)]
     pub ignore_zero_tail: bool,
 
+    /// Ignore what IMAGE has past the end of MAP, as on a larger card
+    #[arg(long, conflicts_with_all = ["ignore_zero_tail", "partition"])]
+    pub ignore_tail: bool,
+
     /// Ignore blocks that lie in free space of the image's file systems
     #[arg(long)]
     pub ignore_free: bool,
@@ -319,6 +323,10 @@ pub struct Diff {
     /// Ignore trailing zeros of the larger image
     #[arg(long)]
     pub ignore_zero_tail: bool,
+
+    /// Ignore what RIGHT, an image, has past the end of LEFT, as on a larger card
+    #[arg(long, conflicts_with_all = ["ignore_zero_tail", "partition"])]
+    pub ignore_tail: bool,
 
     /// Ignore blocks that lie in free space of the image's file systems
     #[arg(long)]

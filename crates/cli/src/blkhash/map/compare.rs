@@ -44,7 +44,10 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     let map = map.named(&args.map)?;
     let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
-    let data = Data::open(&args.image, &options, &args.source).named(&args.image)?;
+    let mut data = Data::open(&args.image, &options, &args.source).named(&args.image)?;
+    if args.ignore_tail {
+        data = data.without_tail(map.commit().image_size());
+    }
     picture.check_apart(data.image()).map_err(Failure::usage)?;
     let pages = map.pages();
     let page = map.header().blocks_per_page().saturating_mul(map.header().block_size.into());
@@ -117,6 +120,15 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     let open = |name, map| Input::open(name, map, &options, args);
     let left = open(names[0], left).named(names[0])?;
     let right = open(names[1], right).named(names[1])?;
+    let right = match right {
+        Input::Image(data) if args.ignore_tail => {
+            Input::Image(Box::new(data.without_tail(left.end(names[0]).size())))
+        }
+        Input::Map(_) if args.ignore_tail => {
+            return Err(Failure::usage("--ignore-tail: RIGHT is a map, and must be an image"));
+        }
+        right => right,
+    };
     for data in [&left, &right].into_iter().filter_map(Input::image) {
         picture.check_apart(data.image()).map_err(Failure::usage)?;
     }

@@ -35,7 +35,10 @@ pub fn verify(args: &Verify, file: &File) -> Result<Outcome, Failure> {
     let bmap = bmap.named(&args.map)?;
     let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
-    let data = Data::open(&args.image, &options, &args.source).named(&args.image)?;
+    let mut data = Data::open(&args.image, &options, &args.source).named(&args.image)?;
+    if args.ignore_tail {
+        data = data.without_tail(bmap.image_size());
+    }
     picture.check_apart(data.image()).map_err(Failure::usage)?;
     let size = bmap.image_size();
     let pairing = RangePairing::new(bmap.algorithm(), bmap.block_size(), size, &data.selected);

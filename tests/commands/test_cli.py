@@ -112,6 +112,12 @@ def test_usage_errors(blksum, img, args):
     assert (result.returncode, result.stdout) == (2, b"") and result.stderr != b""
 
 
+def test_force_is_no_abbreviation(blksum, img):
+    result = blksum("--force", img)
+    assert result.returncode == 2 and b"--force-share reads an image that is open for writing" in result.stderr
+    assert blksum("--force-s", img).returncode == 0
+
+
 def test_bare_blake2b_is_refused_and_both_are_named(blksum, img):
     expect(blksum("-d", "blake2b", "img"), 2, b"", "blake2b256", "blake2b512")
 

@@ -131,6 +131,9 @@ def test_devices(workdir, sector, seed):
         with loop_device(backing, "-b", str(sector)) as device:
             case.copy(case.options(old), device)
             same(device, case.raw, case.size)
+            # Its node is in memory, and its content is not.
+            found = json.loads(run("--json", "--update", case.raw, device))
+            assert found["read_back"] == "direct"
         # What follows the copy stays.
         assert backing.read_bytes()[case.size :] == before[case.size :]
 

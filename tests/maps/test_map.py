@@ -4,6 +4,7 @@ Random cases have fixed seeds, which pytest shows with a failure.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -297,6 +298,24 @@ def test_zeros_at_the_end_are_ignored_as_qemu_img_does(workdir, size):
             assert attempt("verify", "-q", "--ignore-zero-tail", left, right).returncode == expected
     blkmap("create", "--shard", "1/2", "-o", "part.blkmap", "long3")
     assert attempt("diff", "--ignore-zero-tail", "part.blkmap", "short").returncode == (1 if size else 1)
+
+
+@pytest.mark.parametrize("size", [512, BLOCK - 512, BLOCK, 2 * MIB + 512])
+def test_what_follows_the_first_image_is_ignored(workdir, size):
+    """As on a card that is larger than its image, and holds old data there."""
+    content = random.Random(size).randbytes(size)
+    write_sparse("image", content)
+    blkmap("create", "-o", "image.blkmap", "image")
+    changed = content[:-1] + bytes([content[-1] ^ 1])
+    for number, (start, tail) in enumerate(itertools.product((content, changed, content[:-1]), TAILS)):
+        name = f"card{number}"
+        write_sparse(name, start + tail)
+        expected = int((start + tail)[:size] != content)
+        for command, left in [("verify", "image.blkmap"), ("diff", "image.blkmap"), ("diff", "image")]:
+            result = attempt(command, "--ignore-tail", left, name)
+            assert result.returncode == expected, (number, result)
+    result = attempt("diff", "--ignore-tail", "image", "image.blkmap")
+    assert result.returncode == 2 and b"RIGHT is a map" in result.stderr
 
 
 def test_extents_are_what_has_to_be_copied(workdir):

@@ -255,7 +255,7 @@ def test_only_a_map_of_the_content_is_used(listed):
     assert failure_of_check() == ""
     # It has the content that the image has now.
     lines("--map", "disk.qcow2.blkmap", "disk.qcow2")
-    assert failure_of_check() == "blksum: disk.qcow2: disk.qcow2.blkmap: does not have the checksum either\n"
+    assert failure_of_check() == "blksum: disk.qcow2: disk.qcow2.blkmap: is of other content than the checksum: make a new map together with the next checksum\n"
     with open("disk.qcow2.blkmap", "r+b") as file:
         file.truncate(5000)
     assert failure_of_check().startswith("blksum: disk.qcow2: disk.qcow2.blkmap: ")

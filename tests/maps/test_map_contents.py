@@ -242,8 +242,10 @@ def test_offsets_of_owners(disk):
         result = attempt("owners", "disk.img", 0, form)
         assert (result.returncode, result.stdout) == (2, b""), form
         assert f"has {size} bytes, and no byte ".encode() in result.stderr
-    for form in ("0x", "s", "1ks", "0xg", "-1s"):
-        assert attempt("owners", "disk.img", "--", form).returncode == 2
+    for form in ("0x", "s", "1ks", "0xg", "-1s", "1+", "1+0"):
+        result = attempt("owners", "disk.img", "--", form)
+        assert result.returncode == 2 and b" for RANGE: use OFFSET, FROM-TO or FROM+LENGTH" in result.stderr, result
+    assert owners("disk.img", "1k+1k") == owners("disk.img", "1k-2k")
 
 
 def test_update_names_what_it_replaces(disk):
@@ -266,8 +268,8 @@ def test_update_names_what_it_replaces(disk):
     result = images.attempt(blkcopy, "--update", "-v", "disk.img", "copy.img", timeout=HANG)
     assert result.returncode == 0
     _, text = result.stderr.decode().splitlines()
-    start = "blkcopy: copy.img: 5 blocks of 4 KiB were replaced: in the source, 2 in files, 1 elsewhere, 2 in free space ("
-    assert text == start + ", ".join(sorted(names_of, key=disk.get)) + ")"
+    start = "blkcopy: copy.img: 5 blocks of 4 KiB were replaced: in the source, 2 in files, 1 elsewhere, 2 in free space, with parts of "
+    assert text == start + ", ".join(sorted(names_of, key=disk.get))
     found = json.loads(images.run(blkcopy, "--update", "--json", "disk.img", "again.img"))
     assert {key: found[key] for key in counts} == counts and found["owners_complete"]
     kinds = [(it["kind"], [name["name"] for name in it["names"]]) for it in found["owners"]]

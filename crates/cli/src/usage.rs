@@ -23,6 +23,17 @@ pub fn parse(command: fn() -> Command, arguments: &[OsString]) -> Result<ArgMatc
     })
 }
 
+/// Refuses `--force` in a command without it, which overwrites in others, and would be an abbreviation here.
+pub fn refuse_force(arguments: &[OsString]) -> Result<(), &'static str> {
+    let mut options = arguments.iter().take_while(|argument| *argument != "--");
+    match options.any(|argument| argument == "--force") {
+        true => Err(
+            "unrecognized option '--force': --force-share reads an image that is open for writing",
+        ),
+        false => Ok(()),
+    }
+}
+
 fn with_help(parser: Command, arguments: &[OsString]) -> Command {
     let asks_for_all = |argument: &OsString| {
         let text = argument.as_encoded_bytes();
@@ -129,9 +140,12 @@ fn arguments(names: &[&str]) -> String {
     plain.collect::<Vec<_>>().join(" and ")
 }
 
-/// The option without the placeholder of its value.
+/// The option without the placeholder of its value, or the name of an argument.
 fn name_of(option: &str) -> &str {
-    option.split([' ', '[', '=']).next().unwrap_or(option)
+    match option.starts_with('-') {
+        true => option.split([' ', '[', '=']).next().unwrap_or(option),
+        false => option.trim_matches(['<', '[', ']', '>', '.']),
+    }
 }
 
 /// Suggests the option that clap found for `given`, if the two are similar enough.

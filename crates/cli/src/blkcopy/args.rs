@@ -264,4 +264,4 @@ Examples:
   blkcopy disk.qcow2 nbd://host/export      copy to an NBD server, such as qemu-nbd
 
 Exit status is 0 if the destination holds the content of the source, 1 if it holds something else or --expect \
-does not match, 2 on an error, 3 if the source or the destination changed meanwhile. The manual page blkcopy(1) has more.";
+or --expect-map does not match, 2 on an error, 3 if the source or the destination changed meanwhile. The manual page blkcopy(1) has more.";

@@ -95,7 +95,7 @@ impl<'a> ExpectedMap<'a> {
             (Some(offset), _) => {
                 let (bytes, name) = (Bytes(found.differing), self.shown());
                 let reason = format!("differs from {name} in {bytes}, the first at {offset}");
-                let hint = format!("blkhash map verify {name} IMAGE lists what differs");
+                let hint = "'blkhash map verify' lists what differs";
                 Err(Problem::new(reason).with_hint(hint).with_outcome(Outcome::Errors))
             }
             (None, Digests::Blocks(_)) if found.unknown > 0 => {

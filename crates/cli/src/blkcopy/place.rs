@@ -203,9 +203,8 @@ pub fn problem(args: &Args, refused: &Refused) -> Problem {
         Refused::Open(error) => error.into(),
         Refused::Image(error) => Problem::of_image(error, &args.destination),
         Refused::Used(error) => Problem::new(Problem::of_image(error, &args.destination).reason),
-        Refused::Name(kind) if kind.format().is_some() => {
-            problem.with_hint("copy to a qemu-nbd that serves it, or add --force")
-        }
+        Refused::Name(kind) if kind.format().is_some() => problem
+            .with_hint("copy to a qemu-nbd that serves it; --force makes a raw file of this name"),
         Refused::Name(kind) => match kind.compression() {
             Some(method) => problem.with_hint(format!(
                 "blkcopy SOURCE - | {method} > FILE compresses it, --force writes it as it is"

@@ -391,7 +391,12 @@ impl<'a> Job<'a> {
         let read = written.read_back(parameters, again, &self.tuning, &passes.reading);
         let (copied, image) = read.map_err(|error| self.problem(&error))?;
         if let Some(expected) = &self.expected_map {
-            expected.check(image, copied.size, &self.tuning, &passes.comparing)?;
+            let checked = expected.check(image, copied.size, &self.tuning, &passes.comparing);
+            // The destination equals the source.
+            checked.map_err(|problem| match problem.about {
+                None => problem.about(&self.args.source),
+                Some(_) => problem,
+            })?;
         }
         Ok(Done::new(copied, parameters))
     }

@@ -70,7 +70,7 @@ pub enum Command {
     #[command(override_usage = "blkhash map COMMAND [OPTION]...", disable_help_flag = true)]
     Map(map::Args),
     /// Show which file or structure of a file system bytes of an image belong to
-    #[command(override_usage = "blkhash owners [OPTION]... IMAGE [OFFSET|FROM-TO]...")]
+    #[command(override_usage = "blkhash owners [OPTION]... IMAGE [RANGE]...")]
     Owners(Box<Owners>),
     /// Make and verify trees of fs-verity and dm-verity for any image
     #[command(override_usage = "blkhash verity COMMAND [OPTION]...")]
@@ -156,8 +156,8 @@ pub struct Owners {
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: OsString,
 
-    /// Bytes of its content: one, or a range, such as 1G-2G. Offsets may be hexadecimal (0x1000) or count sectors of
-    /// 512 bytes (8s) [default: all]
+    /// Bytes of its content: one, or a range, such as 1G-2G or 1G+64K. Offsets may be hexadecimal (0x1000) or count sectors
+    /// of 512 bytes (8s) [default: all]
     #[arg(value_name = "RANGE", value_parser = parse_bytes)]
     pub ranges: Vec<Range>,
 
@@ -347,7 +347,7 @@ fn parse_bytes(text: &str) -> Result<Range, String> {
     match parse_offset(text) {
         Ok(from) => Ok(Range { from, to: Some(from.saturating_add(1)) }),
         Err(_) => text.parse().map_err(|_| {
-            "use OFFSET or FROM-TO, such as 4096, 0x1000, 8s (sectors) or 1G-2G".to_owned()
+            "use OFFSET, FROM-TO or FROM+LENGTH, such as 4096, 0x1000, 8s (sectors), 1G-2G or 1G+64K".to_owned()
         }),
     }
 }

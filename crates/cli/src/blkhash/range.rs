@@ -41,11 +41,15 @@ impl FromStr for Range {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (from, to) = text.split_once('-').ok_or(SYNTAX)?;
-        let from = parse_offset(from).map_err(|_| SYNTAX)?;
-        let to = match to {
-            "" => None,
-            to => Some(parse_offset(to).map_err(|_| SYNTAX)?),
+        let at = text.find(['-', '+']).ok_or(SYNTAX)?;
+        let from = parse_offset(&text[..at]).map_err(|_| SYNTAX)?;
+        let to = match text[at..].split_at(1) {
+            ("-", "") => None,
+            ("-", to) => Some(parse_offset(to).map_err(|_| SYNTAX)?),
+            (_, length) => {
+                let length = parse_offset(length).map_err(|_| SYNTAX)?;
+                Some(from.checked_add(length).ok_or(SYNTAX)?)
+            }
         };
         if to.is_some_and(|to| to <= from) {
             return Err(SYNTAX);
@@ -54,7 +58,7 @@ impl FromStr for Range {
     }
 }
 
-const SYNTAX: &str = "use FROM-TO, such as 1G-2G, or FROM- for the rest";
+const SYNTAX: &str = "use FROM-TO or FROM+LENGTH, such as 1G-2G, or FROM- for the rest";
 
 /// Bytes of a sector, as the kernel counts them.
 const SECTOR: u64 = 512;
@@ -76,12 +80,14 @@ mod tests {
     #[test]
     fn texts() {
         assert_eq!("1G-2G".parse(), Ok(Range { from: 1 << 30, to: Some(2 << 30) }));
+        assert_eq!("1G+64K".parse(), Ok(Range { from: 1 << 30, to: Some((1 << 30) + 65536) }));
         assert_eq!("4096-".parse(), Ok(Range { from: 4096, to: None }));
         assert_eq!("0x1000-0X1fFf".parse(), Ok(Range { from: 4096, to: Some(8191) }));
         assert_eq!("2s-3S".parse(), Ok(Range { from: 1024, to: Some(1536) }));
-        for text in
-            ["", "-", "2G-1G", "1G", "-1G", "1-1", "0x-1", "0x+1-9", "s-9", "1ks-9", "9-0xg"]
-        {
+        for text in [
+            "", "-", "2G-1G", "1G", "-1G", "1-1", "0x-1", "0x+1-9", "s-9", "1ks-9", "9-0xg", "1+",
+            "1+0", "1+-1",
+        ] {
             assert!(text.parse::<Range>().is_err(), "{text}");
         }
     }

@@ -75,7 +75,7 @@ impl Failed<'_> {
         };
         match has_checksum() {
             None | Some(Ok(true) | Err(blkmap::Error::Incomplete { .. })) => {}
-            Some(Ok(false)) => return Some(of_map(&map_name, "does not have the checksum either")),
+            Some(Ok(false)) => return Some(of_map(&map_name, OF_OTHER)),
             Some(Err(error)) => return Some(of_map(&map_name, &Problem::from(error).text())),
         }
         reporter.begin(self.name);
@@ -218,6 +218,9 @@ fn argument(name: &OsStr) -> Vec<u8> {
     let prefix: &[u8] = if name.as_bytes().starts_with(b"-") { b"./" } else { b"" };
     [prefix, name.as_bytes()].concat()
 }
+
+const OF_OTHER: &str =
+    "is of other content than the checksum: make a new map together with the next checksum";
 
 const UNTRUSTED: &str =
     "is not used: users who may not write the image may write it, or it is another user's";

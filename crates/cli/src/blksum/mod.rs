@@ -120,6 +120,7 @@ fn run(settings: &Settings) -> io::Result<bool> {
 }
 
 fn parse(arguments: &[OsString]) -> Result<Parsed, Failure> {
+    usage::refuse_force(arguments).map_err(Failure::usage)?;
     let parsed = usage::parse(command, arguments).and_then(|mut matches| {
         let text_after_tag = index(&matches, "text") > index(&matches, "tag");
         Ok((Args::from_arg_matches_mut(&mut matches)?, text_after_tag))

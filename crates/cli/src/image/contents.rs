@@ -73,7 +73,8 @@ impl Contents {
 #[derive(Default)]
 pub struct Used {
     pub usages: Usages,
-    files: Vec<String>,
+    /// Names of the first files and structures, as in a sentence.
+    names: Vec<String>,
     /// What the blocks belong to, each once.
     pub owners: Vec<Holder>,
     /// Whether they may belong to more.
@@ -95,7 +96,7 @@ impl Used {
             for (blocks, usage) in contents.usage(offset, length, block) {
                 used.usages.add(usage, blocks.end - blocks.start);
             }
-            if used.files.len() < MAX_FILES || used.owners.len() < MAX_OWNERS {
+            if used.names.len() <= MAX_NAMES || used.owners.len() < MAX_OWNERS {
                 used.add(contents.find(offset, length));
             } else {
                 used.has_more_owners = true;
@@ -106,8 +107,12 @@ impl Used {
     }
 
     fn add(&mut self, content: Content) {
-        self.files.extend(content.files().map(quote::name));
-        self.files.dedup();
+        let (structures, files) = names(&content);
+        for name in structures.into_iter().chain(files) {
+            if self.names.len() <= MAX_NAMES && !self.names.contains(&name) {
+                self.names.push(name);
+            }
+        }
         self.has_more_owners |= content.is_partial;
         for holder in content.holders {
             let is_same = |it: &Holder| {
@@ -124,19 +129,19 @@ impl Used {
         }
     }
 
-    /// Lists the uses and the files, as in `3 in files, 30 in free space (/a, /b)`. Empty if nothing is known.
+    /// Lists the uses, files and structures, as in `3 in files, 30 in free space, with parts of a, b`. Empty if nothing is known.
     pub fn text(&self) -> String {
-        let files = self.files.iter().take(MAX_FILES).map(String::as_str).collect::<Vec<_>>();
-        let more = if self.files.len() > MAX_FILES { ", more" } else { "" };
-        match files.as_slice() {
+        let names = self.names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>();
+        let more = if self.names.len() > MAX_NAMES { ", more" } else { "" };
+        match names.as_slice() {
             [] => self.usages.text(),
-            files => format!("{} ({}{more})", self.usages.text(), files.join(", ")),
+            names => format!("{}, with parts of {}{more}", self.usages.text(), names.join(", ")),
         }
     }
 }
 
-/// Maximum number of files that are named in a sentence.
-const MAX_FILES: usize = 4;
+/// Maximum number of files and structures that are named in a sentence.
+const MAX_NAMES: usize = 4;
 
 /// Maximum number of owners of many ranges that are named.
 /// Limit in owners.
@@ -144,12 +149,8 @@ const MAX_OWNERS: usize = 16;
 
 /// Names the files and structures for a line of text. It is empty if there are none.
 pub fn text(content: &Content) -> String {
-    let kind = content.file_system.unwrap_or("the file system");
-    let is_used = |it: &&Holder| !matches!(it.usage, Usage::Free | Usage::Unknown);
-    let (files, others): (Vec<_>, Vec<_>) =
-        content.holders.iter().filter(is_used).partition(|it| it.usage == Usage::File);
-    let mut names: Vec<_> =
-        others.into_iter().chain(files).map(|it| holder_text(it, kind)).collect();
+    let (structures, files) = names(content);
+    let mut names = [structures, files].concat();
     if names.is_empty() && content.holders.iter().any(|it| it.usage == Usage::Free) {
         names.push("free space".to_owned());
     }
@@ -157,6 +158,16 @@ pub fn text(content: &Content) -> String {
         names.push("more".to_owned());
     }
     names.join(", ")
+}
+
+/// Returns the names of the structures, and of the files.
+fn names(content: &Content) -> (Vec<String>, Vec<String>) {
+    let kind = content.file_system.unwrap_or("the file system");
+    let is_used = |it: &&Holder| !matches!(it.usage, Usage::Free | Usage::Unknown);
+    let (files, others): (Vec<_>, Vec<_>) =
+        content.holders.iter().filter(is_used).partition(|it| it.usage == Usage::File);
+    let texts = |of: Vec<&Holder>| of.into_iter().map(|it| holder_text(it, kind)).collect();
+    (texts(others), texts(files))
 }
 
 /// Names the file or structure that bytes belong to.

@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT / "reference"))
 import backups  # noqa: E402
 import blkhash  # noqa: E402
 import blkmap  # noqa: E402
+import dmg_images  # noqa: E402
 import filesystems  # noqa: E402
 import images  # noqa: E402
 import imagespec  # noqa: E402
@@ -59,7 +60,7 @@ NOT_RUN = {
     "journalctl": "needs a host with systemd",
     "nbdkit": "needs a build of the filter; tests/libraries/test_nbdkit_filter.py runs it",
     "nbdcopy --blkhash": "needs a newer libnbd than Debian 12's",
-    "bmaptool": "a program that the tests do not install",
+    "bmaptool": "writes to a device; tests/maps/test_map_bmap.py runs it",
     "btrfs scrub": "needs a mounted btrfs; tests/btrfs/test_btrfs.py runs it next to blkhash",
     "btrfs subvolume": "needs a snapshot that has another name; tests/maps/test_reflink.py takes snapshots",
     "fsverity enable": "needs a file system with fs-verity",
@@ -91,6 +92,7 @@ STAND_INS = {
     "ssh host": "sh -c",
     "nbd://server/export": "{tcp}",
     "nbds://backup.example.com/disk": "{tls}",
+    "disk.img 'nbd+unix:///disk?socket=/run/nbd.sock'": "disk.img {writable}",
     "nbd+unix:///disk?socket=/run/nbd.sock": "{unix}",
     "nbd+unix:///?socket=nbd-socket": "{unix}",
     # An image with an error, where the other commands of the page need one without.
@@ -143,6 +145,7 @@ STATUS = {
     "blkhash map audit --json --changes changes.list changes.blkmap changes.qcow2": 1,
     "blkhash map diff disk.blkmap@1 disk.blkmap": 1,
     "blkhash map verify --picture=where.svg disk.blkmap damaged.img": 1,
+    "blkhash map verify disk.bmap disk.img": 2,
     "blkhash map verify monday.blkmap damaged.img": 1,
     "blkhash map verify --picture monday.blkmap damaged.img": 1,
     "blkhash map verify --key-file map.key forged.blkmap forged.img": 2,
@@ -315,8 +318,13 @@ def make_for_alternatives():
     shutil.copy("btrfs.img", "sdy.img")
 
 
+def make_bmap():
+    images.run("bmaptool", "create", "-o", "disk.bmap", "disk.img")
+
+
 def make_for_copies():
-    """A compressed image, a damaged one, and a device."""
+    """A compressed image, a damaged one, a device, and a bmap."""
+    make_bmap()
     images.run("zstd", "-q", "-o", "disk.raw.zst", "disk.img")
     shutil.copy("disk.img", "damaged.img")
     with open("damaged.img", "r+b") as file:
@@ -415,7 +423,9 @@ def fidx(content):
 
 
 def make_two_days():
-    """An image of a virtual machine with one partition on two days."""
+    """An image of a virtual machine with one partition on two days, a bmap, and a card."""
+    make_bmap()
+    shutil.copy("disk.img", "sdx.img")
     imagespec.write("1m:- 3m:A 4m:- 2m:B 18m:- 4m:C 32m:-", "monday.raw")
     images.run("sfdisk", "-q", "monday.raw", stdin=None, input=VM_PARTITION.encode())
     shutil.copy("monday.raw", "tuesday.raw")
@@ -473,6 +483,8 @@ def make_archives():
 
 
 def make_for_tasks():
+    make_bmap()
+    pathlib.Path("installer.dmg").write_bytes(dmg_images.dmg(pathlib.Path("disk.img").read_bytes()))
     make_archives()
     make_isos()
     shutil.copy("disk.img", "sdx.img")
@@ -480,6 +492,7 @@ def make_for_tasks():
 
 def make_for_maps():
     """Maps of two days, and of an image that changed on the second one, and copies of it."""
+    make_bmap()
     tuesday = CONTENT.replace("64k:0", "64k:C")
     parameters = {"algorithm": "sha256", "block_size": 65536, "file_id": bytes(16)}
     info = json.dumps({"source": {"name": "disk.img", "format": "raw"}})

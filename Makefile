@@ -264,6 +264,10 @@ deny: ## Licences, bans, sources and, where their database can be reached, advis
 public-api: ## List the public items of the libraries in public-api/
 	scripts/public-api
 
+.PHONY: semver-check
+semver-check: ## List the breaks of the libraries since the last release
+	scripts/semver-check $(BASELINE)
+
 .PHONY: public-api-check
 public-api-check: ## Fail if the public items differ from those in public-api/
 	scripts/public-api --check

@@ -106,6 +106,14 @@ in bytes, which may be larger than the content. `shared` is the number of bytes 
 """
 
 
+SentDelta = namedtuple("SentDelta", "checksum size changed length")
+SentDelta.__doc__ = """The result of sending a delta.
+
+`checksum` is of the image, of `size` bytes. `changed` is the number of bytes in blocks that differ from the map, and `length` the
+number of bytes of the delta.
+"""
+
+
 BtrfsFinding = namedtuple(
     "BtrfsFinding",
     "category subject reason device offset logical length blocks mirror mirrors good_mirrors rebuildable tree inode files"

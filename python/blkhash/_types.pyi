@@ -102,6 +102,12 @@ class Copied(NamedTuple):
     destination_size: Optional[int]
     shared: int
 
+class SentDelta(NamedTuple):
+    checksum: str
+    size: int
+    changed: int
+    length: int
+
 class BtrfsFinding(NamedTuple):
     category: str
     subject: str

@@ -1,15 +1,12 @@
 //! `blkhash.copy()`: copies of images, read back and compared.
 
-use std::fs::File;
-use std::path::Path;
+use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
 
-use blkcopy::{
-    Amounts, Copied, Existing, FileName, Others, Place, Reading, Refused, Verify, What, Zeros,
-};
+use blkcopy::{Amounts, Copied, Existing, Reading, Verify, What, Zeros};
 use blkhash::{Algorithm, Parameters};
-use blkimage::{Image, Location, ReadMethod};
+use blkimage::ReadMethod;
 use blksum::changes::Changes;
 use blksum::expect::Value;
 use blksum::{Progress, Tuning};
@@ -18,10 +15,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arguments::{self, Definition, value_error};
+use crate::destination;
 use crate::errors::Failure;
 use crate::job::Watch;
 use crate::new_file::Unfinished;
 use crate::open::{Name, Opened, Request};
+use crate::open_map::OpenMap;
 use crate::types;
 
 /// Copies an image to a file, a block device or an NBD server, as raw bytes, and reads back what
@@ -49,6 +48,8 @@ use crate::types;
 ///     changes: copy only these extents of the content, each an offset and a length in bytes, as
 ///         `Image.changes()` returns them, to a destination that has an older state of the content.
 ///     bitmap: copy only what this bitmap in a qcow2 image marks, likewise.
+///     destination_map: path of a block map of what the destination holds, which is believed. Only
+///         the blocks that differ from it are written.
 ///     expect: fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX.
 ///     threads: number of threads, by default one per processor.
 ///     progress: called a few times a second and at the end, with the bytes done and their total.
@@ -78,8 +79,8 @@ use crate::types;
 /// True
 #[pyfunction]
 #[pyo3(
-    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", reflink="auto", update=false, force=false, changes=None, bitmap=None, expect=None, threads=None, progress=None, cancel=None, **options),
-    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', reflink='auto', update=False, force=False, changes=None, bitmap=None, expect=None, threads=None, progress=None, cancel=None, **options)"
+    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", reflink="auto", update=false, force=false, changes=None, bitmap=None, destination_map=None, expect=None, threads=None, progress=None, cancel=None, **options),
+    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', reflink='auto', update=False, force=False, changes=None, bitmap=None, destination_map=None, expect=None, threads=None, progress=None, cancel=None, **options)"
 )]
 #[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn copy<'py>(
@@ -96,6 +97,7 @@ pub fn copy<'py>(
     force: bool,
     changes: Option<&Bound<'py, PyAny>>,
     bitmap: Option<String>,
+    destination_map: Option<PathBuf>,
     expect: Option<&str>,
     threads: Option<usize>,
     progress: Option<&Bound<'py, PyAny>>,
@@ -121,8 +123,9 @@ pub fn copy<'py>(
             return Err(PyValueError::new_err(message));
         }
     };
-    let only = only(changes, bitmap)?;
-    if only.is_some() && verify == Verify::Source {
+    let only = only(changes, bitmap, destination_map)?;
+    let is_part = matches!(only, Some(Only::Extents(_) | Only::Bitmap(_)));
+    if is_part && verify == Verify::Source {
         return Err(value_error("verify: of a part there is no checksum unless it is read back"));
     }
     let source = Request::new(source, options)?;
@@ -153,22 +156,27 @@ pub fn copy<'py>(
     done.inspect_err(|_| file.abandon())?.into_result(py)
 }
 
-/// Reads which extents to copy.
-fn only(changes: Option<&Bound<'_, PyAny>>, bitmap: Option<String>) -> PyResult<Option<Only>> {
-    match (changes, bitmap) {
-        (None, None) => Ok(None),
-        (None, Some(bitmap)) => Ok(Some(Only::Bitmap(bitmap))),
-        (Some(changes), None) => {
+/// Reads what to copy.
+fn only(
+    changes: Option<&Bound<'_, PyAny>>,
+    bitmap: Option<String>,
+    destination_map: Option<PathBuf>,
+) -> PyResult<Option<Only>> {
+    match (changes, bitmap, destination_map) {
+        (None, None, None) => Ok(None),
+        (None, Some(bitmap), None) => Ok(Some(Only::Bitmap(bitmap))),
+        (None, None, Some(map)) => Ok(Some(Only::Differing(map))),
+        (Some(changes), None, None) => {
             let extents = changes.try_iter()?.map(|extent| extent?.extract());
             let extents = extents.collect::<PyResult<Vec<_>>>()?;
             arguments::changes(extents).map(Only::Extents).map(Some)
         }
-        (Some(_), Some(_)) => Err(PyTypeError::new_err("changes excludes bitmap")),
+        _ => Err(PyTypeError::new_err("changes, bitmap and destination_map exclude one another")),
     }
 }
 
 /// Returns the parameters of the checksum, whose algorithm may be the expected one's.
-fn parameters(
+pub fn parameters(
     definition: &Definition,
     digest: Option<&str>,
     expected: Option<&Value>,
@@ -192,11 +200,13 @@ fn parameters(
     }
 }
 
-/// The extents to copy, if it is not all.
+/// What to copy, if it is not all.
 enum Only {
     Extents(Changes),
-    /// Those that a bitmap with this name marks.
+    /// The extents that a bitmap with this name marks.
     Bitmap(String),
+    /// The blocks that differ from the map in this file.
+    Differing(PathBuf),
 }
 
 /// The copy to make.
@@ -230,16 +240,26 @@ impl Job {
         if self.verify == Verify::ReadBack {
             reading.set_total(to_read);
         }
+        let base = match &self.only {
+            Some(Only::Differing(path)) => Some(OpenMap::open(path, None)?.map),
+            _ => None,
+        };
         let name = self.destination.as_os_str();
-        let refused = |refused| Failure::Refused(refused, name.to_owned());
-        let (place, spare) = self.place(file, opened.image())?;
-        let found = place.found().clone();
-        let destination =
-            place.into_destination(Some(opened.image()), self.zeros, self.source.options());
-        let destination = destination.map_err(refused)?;
-        spare.into_iter().for_each(|spare| file.found_empty(spare));
+        let reading_of = Reading::Name(self.source.name().location());
+        let (destination, found) = destination::open(
+            &self.destination,
+            self.existing,
+            Some((reading_of, opened.image())),
+            self.zeros,
+            self.source.options(),
+            file,
+        )?;
         let is_whole = self.shares && opened.selected.part().is_none();
-        let what = only.as_ref().map_or(What::All, What::Only);
+        let what = match (&base, &only) {
+            (Some(base), _) => What::Differing(base),
+            (None, Some(only)) => What::Only(only),
+            (None, None) => What::All,
+        };
         let copied = blkcopy::Job::new(what, slice::from_ref(&self.parameters))
             .share(opened.image().whole_file().filter(|_| is_whole))
             .zeros(self.zeros)
@@ -253,6 +273,7 @@ impl Job {
             let reason = format!("has the checksum {digest}, and not the one of expect");
             return Err(Failure::Unexpected("expected", reason, name.to_owned()));
         }
+        let refused = |refused| Failure::Refused(refused, name.to_owned());
         found.check_named().map_err(refused)?;
         let format = opened.image().format().name();
         Ok(Done { copied, format, verify: self.verify })
@@ -262,7 +283,7 @@ impl Job {
     fn extents(&self, opened: &Opened) -> Result<Option<Changes>, Failure> {
         let selected = &opened.selected;
         Ok(match &self.only {
-            None => None,
+            None | Some(Only::Differing(_)) => None,
             // Offsets are in the content.
             Some(Only::Extents(changes)) => Some(changes.in_part(0, selected.size())),
             Some(Only::Bitmap(name)) => {
@@ -271,52 +292,17 @@ impl Job {
             }
         })
     }
-
-    /// Opens the destination, unless something would be lost. Returns also the file, if it was there and is empty.
-    fn place(
-        &self,
-        file: &Unfinished,
-        source_image: &Image,
-    ) -> Result<(Place, Option<File>), Failure> {
-        let name = self.destination.as_os_str();
-        let source = Reading::Name(self.source.name().location());
-        let others = Others { source: Some(source), files: &[] };
-        let path = match self.destination.location() {
-            Location::Path(path) => path,
-            _ => {
-                let uri = name.to_str().ok_or_else(|| {
-                    Failure::Value(name.display().to_string(), "is a URI that is not UTF-8".into())
-                })?;
-                return Place::export(uri, self.existing, &others)
-                    .map(|place| (place, None))
-                    .map_err(|refused| Failure::Refused(refused, name.to_owned()));
-            }
-        };
-        let opened = FileName::new(path, self.existing).and_then(|found| {
-            if found.is_device() {
-                return Ok((found.open_device(&others)?, None));
-            }
-            let files = source_image.files().map(Path::as_os_str);
-            let (file, is_new) = file.open(path, files).map_err(Refused::Open)?;
-            let spare = file.try_clone().map_err(Refused::Open)?;
-            let place = found.with_file(file, is_new, &others)?;
-            // Nothing else writes to it from here on.
-            let is_empty = spare.metadata().is_ok_and(|it| it.is_file() && it.len() == 0);
-            Ok((place, Some(spare).filter(|_| is_empty && !is_new)))
-        });
-        opened.map_err(|refused| Failure::Refused(refused, name.to_owned()))
-    }
 }
 
 /// The result of a copy.
-struct Done {
-    copied: Copied,
-    format: &'static str,
-    verify: Verify,
+pub struct Done {
+    pub copied: Copied,
+    pub format: &'static str,
+    pub verify: Verify,
 }
 
 impl Done {
-    fn into_result(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    pub fn into_result(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let Self { copied, format, verify } = self;
         let Copied { digests, size, amounts, read_back, destination_size, .. } = copied;
         let all = Amounts { written: size, ..Amounts::default() };

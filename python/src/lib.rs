@@ -22,6 +22,8 @@ mod buffer;
 mod check;
 mod checksum;
 mod copy;
+mod delta;
+mod destination;
 mod diff;
 mod differences;
 mod errors;
@@ -56,6 +58,8 @@ mod module {
     use super::checksum::checksum;
     #[pymodule_export]
     use super::copy::copy;
+    #[pymodule_export]
+    use super::delta::{apply_delta, send_delta};
     #[pymodule_export]
     use super::diff::diff;
     #[pymodule_export]

@@ -49,6 +49,7 @@ pub static OWNER: Class = Class::new(TYPES, "Owner");
 pub static OWNED: Class = Class::new(TYPES, "Owned");
 pub static OWNERS: Class = Class::new(TYPES, "Owners");
 pub static PARTITION: Class = Class::new(TYPES, "Partition");
+pub static SENT_DELTA: Class = Class::new(TYPES, "SentDelta");
 pub static SNAPSHOT: Class = Class::new(TYPES, "Snapshot");
 pub static RUN: Class = Class::new(TYPES, "Run");
 pub static SUMS: Class = Class::new(TYPES, "Sums");

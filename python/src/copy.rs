@@ -240,23 +240,25 @@ impl Job {
         if self.verify == Verify::ReadBack {
             reading.set_total(to_read);
         }
-        let base = match &self.only {
-            Some(Only::Differing(path)) => Some(OpenMap::open(path, None)?.map),
+        let map = match &self.only {
+            Some(Only::Differing(path)) => Some(&**path),
             _ => None,
         };
+        let base = map.map(|path| OpenMap::open(path, None)).transpose()?;
         let name = self.destination.as_os_str();
         let reading_of = Reading::Name(self.source.name().location());
         let (destination, found) = destination::open(
             &self.destination,
             self.existing,
             Some((reading_of, opened.image())),
+            map.map(|path| (path, "the map of destination_map")),
             self.zeros,
             self.source.options(),
             file,
         )?;
         let is_whole = self.shares && opened.selected.part().is_none();
         let what = match (&base, &only) {
-            (Some(base), _) => What::Differing(base),
+            (Some(base), _) => What::Differing(&base.map),
             (None, Some(only)) => What::Only(only),
             (None, None) => What::All,
         };

@@ -250,6 +250,7 @@ impl Applying {
             &self.destination,
             if self.force { Existing::Overwrite } else { Existing::Update },
             None,
+            Some((delta, "the delta")),
             self.zeros,
             &options,
             file,

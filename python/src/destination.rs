@@ -4,18 +4,19 @@ use std::fs::File;
 use std::path::Path;
 
 use blkcopy::{Destination, Existing, FileName, Found, Others, Place, Reading, Refused, Zeros};
-use blkimage::{Image, Location, OpenOptions};
+use blkimage::{Identity, Image, Location, OpenOptions};
 
 use crate::errors::Failure;
 use crate::new_file::Unfinished;
 use crate::open::Name;
 
 /// Opens the destination for a copy of a source, which is `None` for a delta. A new file, or one that is empty, is recorded in
-/// `file`.
+/// `file`. `read` is another file that is read, and what it is.
 pub fn open(
     destination: &Name,
     existing: Existing,
     source: Option<(Reading<'_>, &Image)>,
+    read: Option<(&Path, &str)>,
     zeros: Zeros,
     options: &OpenOptions,
     file: &Unfinished,
@@ -23,7 +24,8 @@ pub fn open(
     let name = destination.as_os_str();
     let refused = |refused| Failure::Refused(refused, name.to_owned());
     let (reading, image) = source.unzip();
-    let others = Others { source: reading, files: &[] };
+    let files = read.and_then(|(path, what)| Some((Identity::of(path)?, what)));
+    let others = Others { source: reading, files: files.as_slice() };
     let (place, spare) = match destination.location() {
         Location::Path(path) => of_path(path, existing, &others, image, file).map_err(refused)?,
         _ => {

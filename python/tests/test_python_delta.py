@@ -122,6 +122,15 @@ def test_what_is_refused(workdir):
     with pytest.raises(blkhash.Error):
         blkhash.apply_delta("delta", "no-such-destination")
     assert not os.path.exists("no-such-destination")
+    # What is read is not overwritten.
+    for name in ("delta", "old.blkmap"):
+        before = pathlib.Path(name).read_bytes()
+        with pytest.raises(blkhash.CopyError):
+            if name == "delta":
+                blkhash.apply_delta(name, name, force=True)
+            else:
+                blkhash.copy("new", name, destination_map=name, force=True)
+        assert pathlib.Path(name).read_bytes() == before
     for options in ({"changes": []}, {"bitmap": "b"}):
         with pytest.raises(TypeError):
             blkhash.copy("new", "copy", destination_map="old.blkmap", **options)

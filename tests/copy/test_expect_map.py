@@ -114,6 +114,24 @@ def test_options():
     assert not os.path.exists("copy")
 
 
+def test_the_map_is_no_destination():
+    disk()
+    for of in ("disk.bmap", "disk.blkmap"):
+        before = pathlib.Path(of).read_bytes()
+        os.link(of, "linked")
+        for name in (of, "linked"):
+            fails(2, "is the map of --expect-map", "--force", "--expect-map", of, "disk.img", name)
+        os.remove("linked")
+        assert pathlib.Path(of).read_bytes() == before
+
+
+def test_an_empty_image():
+    for name in ("empty.img", "other.img"):
+        pathlib.Path(name).touch()
+    blkhash("map", "create", "-o", "empty.blkmap", "empty.img")
+    run("--expect-map", "empty.blkmap", "empty.img", "copy")
+
+
 def test_a_larger_device():
     """As a card: what it has after the copy is not compared."""
     data = disk()

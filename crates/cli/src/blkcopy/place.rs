@@ -170,6 +170,7 @@ fn others(args: &Args) -> Vec<(Identity, &'static str)> {
         (args.map.as_deref(), "the file of --map"),
         (args.delta_from.as_deref(), "the map of --delta-from"),
         (args.destination_map.as_deref(), "the map of --destination-map"),
+        (args.expect_map.as_deref(), "the map of --expect-map"),
         (args.changes.as_deref().map(Path::new), "the list of --changes"),
         (args.apply.then(|| Path::new(&args.source)), "the delta"),
     ];

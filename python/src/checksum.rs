@@ -189,7 +189,7 @@ fn refusal(found: &expect::Found) -> (&'static str, String) {
                       or block_size";
         return ("expected", reason.to_owned());
     }
-    let mut reason = format!("is not {}", found.describe_tried());
+    let mut reason = format!("does not match as {}", found.describe_tried());
     if let Some(untried) = found.untried.first() {
         let advice = match untried {
             Untried::Folds => ": digests names one",

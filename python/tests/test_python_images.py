@@ -199,10 +199,10 @@ def test_values_that_an_image_does_not_have(folder, tmp_path):
     value = wrong(blksum(path))
     with blkhash.Image(path) as image:
         for find in (image.checksum, lambda *args, **options: blkhash.checksum(path, *args, **options)):
-            with pytest.raises(blkhash.MismatchError, match=r"disk\.qcow2: is not streams:4, .* and bytes of the file of sha256, ") as caught:
+            with pytest.raises(blkhash.MismatchError, match=r"disk\.qcow2: does not match as streams:4, .* and bytes of the file, with sha256, ") as caught:
                 find(expect=value)
             assert (caught.value.kind, caught.value.filename) == ("expected", path)
-            with pytest.raises(blkhash.MismatchError, match=r"is not flat with blocks of 4 KiB of sha256$"):
+            with pytest.raises(blkhash.MismatchError, match=r"does not match as flat with blocks of 4 KiB, with sha256$"):
                 find("sha256", construction="flat", block_size=4096, expect=value)
             with pytest.raises(blkhash.MismatchError, match="has not this number of parts"):
                 find(expect=value + "-9999")

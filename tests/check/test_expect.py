@@ -1078,7 +1078,7 @@ def test_a_list_in_which_nothing_matches(blksum, three):
     assert result.stderr.decode() == (
         "blksum: WARNING: 3 computed checksums did NOT match\n"
         "blksum: lines without a tag were tried as streams:4, streams:32, streams:64, flat, concat, linear, "
-        "concat with blocks of 4 MiB and bytes of the file of sha256, blake3, blake2b256, sha512-256, sha3-256 "
+        "concat with blocks of 4 MiB and bytes of the file, with sha256, blake3, blake2b256, sha512-256, sha3-256 "
         "and blake2s256\n"
     )
 
@@ -1194,7 +1194,7 @@ def test_log_of_virt_v2v(blksum, three):
     result = blksum("--expect-log", "log", a, b, c)
     assert (result.returncode, result.stdout.decode()) == (FAILED, right[a] + f"{b}: FAILED\n" + right[c])
     said = result.stderr.decode().splitlines()
-    assert said[0].startswith(f"blksum: {b}: is not streams:4, ") and len(said) == 2
+    assert said[0].startswith(f"blksum: {b}: does not match as streams:4, ") and len(said) == 2
     assert said[1] == f"blksum: log: line {line_of(log, values[b])}: no image that was named has {values[b]}"
     result = blksum("--expect-log", "log", "--json", a, b, c)
     objects = [json.loads(line) for line in result.stdout.splitlines()]

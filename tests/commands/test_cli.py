@@ -113,9 +113,9 @@ def test_usage_errors(blksum, img, args):
 
 
 def test_force_is_no_abbreviation(blksum, img):
-    result = blksum("--force", img)
+    result = blksum("--force", "img")
     assert result.returncode == 2 and b"--force-share reads an image that is open for writing" in result.stderr
-    assert blksum("--force-s", img).returncode == 0
+    assert blksum("--force-s", "img").returncode == 0
 
 
 def test_bare_blake2b_is_refused_and_both_are_named(blksum, img):

@@ -222,7 +222,7 @@ impl Found {
                 }
             }
         }
-        format!("{} of {}", and(&ways), and(&digests))
+        format!("{}, with {}", and(&ways), and(&digests))
     }
 }
 

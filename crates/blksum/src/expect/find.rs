@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(found.untried, []);
         let tried = found.describe_tried();
         assert!(tried.starts_with("streams:4, streams:32, streams:64, flat, concat, linear"));
-        assert!(tried.contains("concat with blocks of 4 MiB of sha256, "), "{tried}");
+        assert!(tried.contains("concat with blocks of 4 MiB, with sha256, "), "{tried}");
     }
 
     #[test]

@@ -73,11 +73,14 @@ impl Failed<'_> {
             (known == *parameters && is_cheap)
                 .then(|| checksum().map(|it| it.as_bytes() == self.expected))
         };
-        match has_checksum() {
-            None | Some(Ok(true) | Err(blkmap::Error::Incomplete { .. })) => {}
+        let unproven = match has_checksum() {
+            Some(Ok(true)) => "",
+            None | Some(Err(blkmap::Error::Incomplete { .. })) => {
+                ", which cannot be compared with the checksum,"
+            }
             Some(Ok(false)) => return Some(of_map(&map_name, OF_OTHER)),
             Some(Err(error)) => return Some(of_map(&map_name, &Problem::from(error).text())),
-        }
+        };
         reporter.begin(self.name);
         let found = self.compare(&map, reporter);
         reporter.end(self.name, None);
@@ -86,7 +89,7 @@ impl Failed<'_> {
             Ok(found) => match found.describe(&map) {
                 None => format!("has no differences from {shown}"),
                 Some(what) => format!(
-                    "differs from {shown} in {what}: blkhash map verify{} {} {} shows where",
+                    "differs from {shown}{unproven} in {what}: blkhash map verify{} {} {} shows where",
                     self.options(),
                     quote::name(&argument(&map_name)),
                     quote::name(&argument(self.name))

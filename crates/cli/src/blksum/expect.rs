@@ -166,7 +166,7 @@ impl Run<'_> {
         }
         let is_doubted = found.search.doubted.is_some();
         if !is_doubted {
-            say(&format!("is not {}", found.search.describe_tried()));
+            say(&format!("does not match as {}", found.search.describe_tried()));
         }
         found.reasons().iter().for_each(|reason| say(reason));
         let recorded = recorded::content(self.settings, tag).vpc_size;

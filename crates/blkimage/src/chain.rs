@@ -269,7 +269,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Maximum number of files in a chain. Real chains have tens of files. Each one costs a descriptor, memory and a
+/// Maximum number of images in a chain. Real chains have tens of images. Each one costs a descriptor, memory and a
 /// lookup per run.
-/// Limit in files.
+/// Limit in images.
 pub(crate) const MAX_CHAIN: usize = 200;

@@ -1,7 +1,7 @@
 //! The options by which users open images, as a table.
 //!
-//! The commands, Python and C have all of them, by the names of the table, and the text that describes them is made of it.
-//! An option that is added here is there, with its checks, its help, its manual page and its advice.
+//! The commands, Python and C have all of them, by the names of the table, and the text that describes them is made of it. An option
+//! with a known kind of value that is added here is there, with its checks, its help and its manual page.
 
 use std::fmt::Display;
 use std::path::PathBuf;

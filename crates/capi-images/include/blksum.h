@@ -132,10 +132,10 @@ void blksum_error_free(struct blksum_error *error);
  * Options
  *
  * One object has the options for all functions, each of which takes those that concern it. NULL means
- * the defaults. blksum-opts(3) describes them:
+ * the defaults. blksum-opts(3) lists all of them:
  *
- *     of an image     "format", "backing-format", "follow", "snapshot", "partition", "offset",
- *                     "length", "holes", "cache", "reader", "vpc-size", "force-share", "secret"
+ *     of an image     "format", "partition", "offset", "length" and others, by the names that the
+ *                     commands have
  *     of a checksum   "digest", "construction", "block-size", "salt"
  *     of a map        "digest", "block-size", "salt", "key"
  *     of the work     "threads", "max-zeros", "limit"

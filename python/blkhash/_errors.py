@@ -258,5 +258,5 @@ def other(message: str) -> Error:
 def _with_errno(base: type[_OfSystem], errno: int, filename: str | None) -> _OfSystem:
     """Returns an exception of the subclass of `base` that is also of the class of Python for `errno`."""
     wanted = type(OSError(errno, ""))
-    found = (known for known in base.__subclasses__() if issubclass(known, wanted))
+    found = (known for known in base.__subclasses__() if wanted is not OSError and issubclass(known, wanted))
     return next(found, base)(errno, os.strerror(errno), filename)

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::copy::{Done, parameters};
 use crate::destination;
 use crate::errors::Failure;
 use crate::job::Watch;
-use crate::new_file::{Unfinished, to_new_file};
+use crate::new_file::Unfinished;
 use crate::open::{Name, Request};
 use crate::open_map::OpenMap;
 use crate::types;
@@ -49,7 +50,8 @@ use crate::types;
 ///
 /// Raises:
 ///     MapError: the map cannot be read, or does not know every block.
-///     CopyError: the delta cannot be written.
+///     FileExistsError: the delta is there, and is no pipe.
+///     CopyError, OSError: the delta cannot be written.
 ///     MismatchError: the checksum is not the expected one.
 ///     ImageError: the image cannot be opened or read.
 ///     ChangedError: the image changed meanwhile.
@@ -82,10 +84,16 @@ pub fn send_delta<'py>(
     let source = Request::new(source, options)?;
     let tuning = arguments::tuning(threads, source.options().max_zeros)?;
     let sending = Sending { source, delta, parameters, expected, tuning };
-    let sent = Watch { progress, cancel }.run(py, move |progress| {
-        let base = OpenMap::open(&base, None)?;
-        sending.run(&base, progress)
-    })?;
+    let file = Arc::new(Unfinished::default());
+    let sent = Watch { progress, cancel }.run(py, {
+        let file = Arc::clone(&file);
+        move |progress| {
+            let base = OpenMap::open(&base, None)?;
+            sending.run(&base, &file, progress)
+        }
+    });
+    // The work may continue for a while.
+    let sent = sent.inspect_err(|_| file.abandon())?;
     let Sent { copied, changed, length, .. } = sent;
     let checksum = copied.digests[0].to_string();
     types::SENT_DELTA.make(py, (checksum, copied.size, changed, length))
@@ -101,23 +109,24 @@ struct Sending {
 }
 
 impl Sending {
-    fn run(&self, base: &OpenMap, progress: &Progress) -> Result<Sent, Failure> {
+    fn run(&self, base: &OpenMap, new: &Unfinished, progress: &Progress) -> Result<Sent, Failure> {
         let opened = self.source.open()?;
-        let write = |file: File| self.write(base, opened.content(), file, progress);
-        let is_stream = self.delta.metadata().is_ok_and(|found| !found.is_file());
-        if is_stream {
-            let file = File::options().write(true).open(&self.delta);
-            return write(file.map_err(|error| self.failed(error))?);
-        }
-        let mut sent = None;
-        let files = opened.files().chain([&*base.name]);
-        to_new_file(&self.delta, files, |file| {
-            sent = Some(write(file)?);
-            Ok(())
-        })?;
-        Ok(sent.expect("it was sent"))
+        let is_stream = self.delta.metadata().is_ok_and(|found| {
+            let kind = found.file_type();
+            kind.is_fifo() || kind.is_socket() || kind.is_char_device()
+        });
+        let file = match is_stream {
+            true => File::options().write(true).open(&self.delta),
+            false => match new.open(&self.delta, opened.files().chain([&*base.name])) {
+                Ok((_, false)) => Err(io::Error::from_raw_os_error(EEXIST)),
+                opened => opened.map(|(file, _)| file),
+            },
+        };
+        let file = file.map_err(|error| self.failed(error))?;
+        self.write(base, opened.content(), file, progress)
     }
 
+    /// Writes the delta. The caller removes the file if that fails.
     fn write(
         &self,
         base: &OpenMap,
@@ -265,6 +274,8 @@ impl Applying {
         Ok(Done { copied, format: "raw", verify: Verify::ReadBack })
     }
 }
+
+const EEXIST: i32 = rustix::io::Errno::EXIST.raw_os_error();
 
 /// Number of bytes that are read and written at a time.
 const BUFFER: usize = 256 << 10;

@@ -20,10 +20,17 @@ pub fn to_new_file<'a>(
     files: impl IntoIterator<Item = &'a OsStr>,
     write: impl FnOnce(File) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let file = new_file(output, files)
-        .map_err(|error| Failure::Map(error.into(), output.as_os_str().to_owned()))?;
+    let failed = |error: io::Error| Failure::Map(error.into(), output.as_os_str().to_owned());
+    // The current folder may change, and another file may get the name.
+    let made = absolute(output).and_then(|path| Ok((new_file(output, files)?, path)));
+    let (file, path) = made.map_err(failed)?;
+    let identity = Identity::new(&file.metadata().map_err(failed)?);
     // An unfinished map is refused by every command, but half an export may pass as a whole one.
-    write(file).inspect_err(|_| drop(fs::remove_file(output)))
+    write(file).inspect_err(|_| {
+        if Identity::of(&path) == Some(identity) {
+            let _ = fs::remove_file(path);
+        }
+    })
 }
 
 /// A file that one thread creates and writes. Another one can remove it meanwhile.

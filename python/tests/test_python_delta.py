@@ -1,5 +1,6 @@
 """Deltas, and copies that write what differs from a map: compared with cmp and with blkcopy, which reads and writes the same ones."""
 
+import errno
 import json
 import os
 import pathlib
@@ -7,6 +8,8 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 from conftest import BLKSUM, HANG
@@ -134,3 +137,75 @@ def test_what_is_refused(workdir):
     for options in ({"changes": []}, {"bitmap": "b"}):
         with pytest.raises(TypeError):
             blkhash.copy("new", "copy", destination_map="old.blkmap", **options)
+
+
+def test_only_a_new_file_or_a_pipe_is_written(workdir):
+    states(random.Random(3), workdir)
+    pathlib.Path("disk").write_bytes(b"precious" * 512)
+    result = subprocess.run(["losetup", "--find", "--show", "disk"], capture_output=True, text=True)
+    names = ["disk", "."]
+    if result.returncode == 0:
+        names.append(result.stdout.strip())
+    else:
+        assert "CI" not in os.environ, result
+    try:
+        for name in names:
+            with pytest.raises((FileExistsError, IsADirectoryError)):
+                blkhash.send_delta("old.blkmap", "new", name)
+    finally:
+        if result.returncode == 0:
+            subprocess.run(["losetup", "--detach", result.stdout.strip()], check=True)
+    assert pathlib.Path("disk").read_bytes() == b"precious" * 512
+
+
+@pytest.fixture
+def slow(workdir, servers):
+    """The URI of an image that takes minutes to read, and differs from the map."""
+    states(random.Random(3), workdir)
+    return servers.nbdkit("--filter=delay", "file", "new", "rdelay=2").uri()
+
+
+def test_only_its_own_file_is_removed(workdir, slow):
+    """The current folder changes during the work."""
+    here = pathlib.Path.cwd()
+    (here / "other").mkdir()
+    (here / "other/delta").write_bytes(b"precious")
+    event, calls = threading.Event(), []
+
+    def move(done, total):
+        os.chdir(here / "other")
+        calls.append(os.path.exists(here / "delta"))
+        if calls[-1]:
+            event.set()
+
+    try:
+        with pytest.raises(blkhash.CancelledError):
+            blkhash.send_delta(here / "old.blkmap", slow, "delta", progress=move, cancel=event, threads=1)
+    finally:
+        os.chdir(here)
+    # It was made here before the first call.
+    assert calls[-1] and (here / "other/delta").read_bytes() == b"precious" and not (here / "delta").exists()
+
+
+def test_a_delta_that_is_not_complete_is_removed(workdir, slow):
+    event = threading.Event()
+    threading.Timer(1, event.set).start()
+    with pytest.raises(blkhash.CancelledError):
+        blkhash.send_delta("old.blkmap", slow, "delta", threads=1, cancel=event)
+    assert not os.path.exists("delta")
+
+    def fail(done, total):
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        blkhash.send_delta("old.blkmap", "new", "delta", progress=fail)
+    # A thread that remains does not make the file later.
+    time.sleep(3)
+    assert not os.path.exists("delta")
+
+
+def test_a_full_disk_is_no_missing_file(workdir):
+    states(random.Random(3), workdir)
+    with pytest.raises(OSError) as caught:
+        blkhash.send_delta("old.blkmap", "new", "/dev/full")
+    assert caught.value.errno == errno.ENOSPC and not isinstance(caught.value, FileNotFoundError)

@@ -122,7 +122,20 @@ def test_the_map_is_no_destination():
         for name in (of, "linked"):
             fails(2, "is the map of --expect-map", "--force", "--expect-map", of, "disk.img", name)
         os.remove("linked")
+        with loop_device(of) as device:
+            fails(2, "is the map of --expect-map", "--force", "--expect-map", of, "disk.img", device)
         assert pathlib.Path(of).read_bytes() == before
+    fails(2, "is the map of --expect-map", "--force", "--expect-map", "disk.blkmap@1", "disk.img", "disk.blkmap")
+    assert pathlib.Path("disk.blkmap").read_bytes() == before
+
+
+def test_a_bmap_without_ranges_proves_nothing():
+    with open("zeros.img", "wb") as file:
+        file.truncate(20 * BLOCK)
+    images.run("bmaptool", "create", "-o", "zeros.bmap", "zeros.img")
+    says = "zeros.bmap: has no range with a checksum, so nothing would be compared"
+    fails(2, says, "--expect-map", "zeros.bmap", "zeros.img", "copy")
+    assert not os.path.exists("copy")
 
 
 def test_an_empty_image():

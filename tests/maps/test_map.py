@@ -316,6 +316,11 @@ def test_what_follows_the_first_image_is_ignored(workdir, size):
             assert result.returncode == expected, (number, result)
     result = attempt("diff", "--ignore-tail", "image", "image.blkmap")
     assert result.returncode == 2 and b"RIGHT is a map" in result.stderr
+    write_sparse("nothing", b"")
+    blkmap("create", "-o", "nothing.blkmap", "nothing")
+    for command, left in [("verify", "nothing.blkmap"), ("diff", "nothing")]:
+        result = attempt(command, "--ignore-tail", left, "image")
+        assert (result.returncode, result.stdout) == (2, b"") and b"nothing would be left" in result.stderr, result
 
 
 def test_extents_are_what_has_to_be_copied(workdir):

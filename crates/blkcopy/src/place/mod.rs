@@ -161,11 +161,9 @@ impl FileName {
             return Err(Refused::OtherKind);
         }
         let identity = Identity::new(&metadata);
-        if let Some((_, name)) = others.files.iter().find(|(other, _)| *other == identity) {
-            return Err(Refused::Other((*name).to_owned()));
-        }
         let system = System::now();
         let stored = Stored::of_file(&system, &file, &metadata);
+        others.check_apart(&stored)?;
         if let Some(source) = others.source {
             check_apart(&stored, &source.stored(&system))?;
         }
@@ -190,6 +188,16 @@ impl FileName {
         };
         let local = Local::new(file, &path).map_err(Refused::Open)?;
         Ok(Place { kind: Kind::Local(local), found, system, stored })
+    }
+}
+
+impl Others<'_> {
+    /// Refuses a destination that is one of the other files, or stored in one.
+    fn check_apart(&self, destination: &Stored) -> Result<(), Refused> {
+        match self.files.iter().find(|(identity, _)| destination.has(*identity)) {
+            Some((_, name)) => Err(Refused::Other((*name).to_owned())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -244,6 +252,7 @@ impl Place {
         }
         let system = System::now();
         let stored = Stored::of_name(&system, location, Access::Write);
+        others.check_apart(&stored)?;
         if let Some(source) = others.source {
             check_apart(&stored, &source.stored(&system))?;
         }

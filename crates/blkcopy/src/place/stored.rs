@@ -80,6 +80,11 @@ impl Stored {
         self.pieces.iter().any(|piece| piece.of.is_in(image))
     }
 
+    /// Returns whether one of the files or devices is this one.
+    pub fn has(&self, identity: Identity) -> bool {
+        self.pieces.iter().any(|piece| piece.of == identity)
+    }
+
     /// Returns whether both begin with the same file or device, so that it is not only stored in it.
     pub fn is_same(&self, other: &Self) -> bool {
         let first = |it: &Self| it.pieces.first().map(|piece| piece.of);

@@ -35,7 +35,13 @@ impl<'a> ExpectedMap<'a> {
         let digests = match open::bmap(name.as_os_str()) {
             Some(file) => {
                 let bytes = Bmap::open(&file).and_then(|bmap| bytes_in_ranges(&bmap));
-                Digests::Ranges(file, bytes.map_err(of_map)?)
+                match bytes.map_err(of_map)? {
+                    0 => {
+                        let reason = "has no range with a checksum, so nothing would be compared";
+                        return Err(Problem::new(reason).about(name.as_os_str()));
+                    }
+                    bytes => Digests::Ranges(file, bytes),
+                }
             }
             None => Digests::Blocks(Box::new(open::open(name.as_os_str()).map_err(of_map)?)),
         };

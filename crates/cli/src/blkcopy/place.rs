@@ -12,6 +12,7 @@ use rustix::fs::OFlags;
 
 use super::args::Args;
 use crate::image::names::missing_destination;
+use crate::map::open::base_of_state;
 use crate::messages;
 use crate::outputs::{self, Leftover, Named, mode_of_images};
 use crate::problem::{Outcome, Problem};
@@ -174,7 +175,10 @@ fn others(args: &Args) -> Vec<(Identity, &'static str)> {
         (args.changes.as_deref().map(Path::new), "the list of --changes"),
         (args.apply.then(|| Path::new(&args.source)), "the delta"),
     ];
-    let files = options.into_iter().filter_map(|(path, name)| Some((Identity::of(path?)?, name)));
+    // MAP@N is a state of the map in the file MAP.
+    let of_state = |path: &Path| Identity::of(Path::new(&base_of_state(path.as_os_str())?));
+    let identity = |path| Identity::of(path).or_else(|| of_state(path));
+    let files = options.into_iter().filter_map(|(path, name)| Some((identity(path?)?, name)));
     // What is printed would be written into the copy.
     let printed = "standard output or standard error: - copies to it";
     let stdin = if args.source == "-" { "a file of the source" } else { "the list of --changes" };

@@ -32,14 +32,19 @@ impl Data {
         Ok(Self { selected, name: name.to_owned(), tuning })
     }
 
-    /// Leaves out what the whole image has past its first `size` bytes.
-    pub fn without_tail(self, size: u64) -> Self {
+    /// Leaves out what the whole image has past its first `size` bytes. Fails if that is all of it.
+    pub fn without_tail(self, size: u64) -> Result<Self, Problem> {
         if self.size() <= size {
-            return self;
+            return Ok(self);
+        }
+        if size == 0 {
+            return Err(Problem::new(
+                "is compared with an image of 0 bytes: nothing would be left",
+            ));
         }
         let part = Part::Range { offset: 0, length: Some(size) };
         let selected = Selected::new(Arc::clone(self.image()), Some(part));
-        Self { selected: selected.expect("a part of the image"), ..self }
+        Ok(Self { selected: selected.expect("a part of the image"), ..self })
     }
 
     /// Returns the image.

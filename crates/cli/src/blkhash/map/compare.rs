@@ -46,7 +46,7 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     reporter.begin(&args.image);
     let mut data = Data::open(&args.image, &options, &args.source).named(&args.image)?;
     if args.ignore_tail {
-        data = data.without_tail(map.commit().image_size());
+        data = data.without_tail(map.commit().image_size()).named(&args.image)?;
     }
     picture.check_apart(data.image()).map_err(Failure::usage)?;
     let pages = map.pages();
@@ -122,7 +122,8 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     let right = open(names[1], right).named(names[1])?;
     let right = match right {
         Input::Image(data) if args.ignore_tail => {
-            Input::Image(Box::new(data.without_tail(left.end(names[0]).size())))
+            let size = left.end(names[0]).size();
+            Input::Image(Box::new(data.without_tail(size).named(names[1])?))
         }
         Input::Map(_) if args.ignore_tail => {
             return Err(Failure::usage("--ignore-tail: RIGHT is a map, and must be an image"));

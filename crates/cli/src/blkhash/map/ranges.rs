@@ -37,7 +37,7 @@ pub fn verify(args: &Verify, file: &File) -> Result<Outcome, Failure> {
     reporter.begin(&args.image);
     let mut data = Data::open(&args.image, &options, &args.source).named(&args.image)?;
     if args.ignore_tail {
-        data = data.without_tail(bmap.image_size());
+        data = data.without_tail(bmap.image_size()).named(&args.image)?;
     }
     picture.check_apart(data.image()).map_err(Failure::usage)?;
     let size = bmap.image_size();

@@ -11,6 +11,7 @@ use blkmap::{DigestedRange, Map};
 use blksum::map::{RangePairing, verify};
 use blksum::{Difference, Part, Progress, Relation, Selected, Tuning};
 
+use super::args::Args;
 use crate::map::open;
 use crate::messages;
 use crate::problem::{Outcome, Problem};
@@ -19,6 +20,7 @@ use crate::size::Bytes;
 /// What the content should be.
 pub struct ExpectedMap<'a> {
     name: &'a Path,
+    args: &'a Args,
     digests: Digests,
 }
 
@@ -29,8 +31,9 @@ enum Digests {
 }
 
 impl<'a> ExpectedMap<'a> {
-    /// Opens a map. All of a bmap is read.
-    pub fn open(name: &'a Path) -> Result<Self, Problem> {
+    /// Opens the map on the command line, if there is one. All of a bmap is read.
+    pub fn open(args: &'a Args) -> Result<Option<Self>, Problem> {
+        let Some(name) = args.expect_map.as_deref() else { return Ok(None) };
         let of_map = |error: blkmap::Error| Problem::from(error).about(name.as_os_str());
         let digests = match open::bmap(name.as_os_str()) {
             Some(file) => {
@@ -45,7 +48,7 @@ impl<'a> ExpectedMap<'a> {
             }
             None => Digests::Blocks(Box::new(open::open(name.as_os_str()).map_err(of_map)?)),
         };
-        Ok(Self { name, digests })
+        Ok(Some(Self { name, args, digests }))
     }
 
     /// Returns the number of bytes that are compared.
@@ -56,7 +59,7 @@ impl<'a> ExpectedMap<'a> {
         }
     }
 
-    /// Fails unless the map is of a content of `size` bytes.
+    /// Fails unless the map is of a content of `size` bytes, as the source has.
     pub fn check_size(&self, size: u64) -> Result<(), Problem> {
         let mapped = match &self.digests {
             Digests::Blocks(map) => map.commit().image_size(),
@@ -65,12 +68,12 @@ impl<'a> ExpectedMap<'a> {
         let name = self.shown();
         match mapped == size {
             true => Ok(()),
-            false => Err(Problem::new(format!("has {size} bytes, and {name} is of {mapped}"))
-                .with_outcome(Outcome::Errors)),
+            false => Err(self.of_source(format!("has {size} bytes, and {name} is of {mapped}"))),
         }
     }
 
-    /// Compares the first `size` bytes of the destination. Blocks in no range of a bmap are not compared.
+    /// Compares the first `size` bytes of the destination, which equals the source. Blocks in no range of a bmap are not
+    /// compared.
     pub fn check(
         &self,
         image: Image,
@@ -81,7 +84,8 @@ impl<'a> ExpectedMap<'a> {
         self.check_size(size)?;
         let part = Part::Range { offset: 0, length: Some(size) };
         let copy = Selected::new(Arc::new(image), Some(part));
-        let copy = copy.map_err(|error| Problem::new(error.to_string()))?;
+        let destination = &*self.args.destination;
+        let copy = copy.map_err(|error| Problem::new(error.to_string()).about(destination))?;
         let mut found = Found::default();
         let mut take = |difference| found.push(difference);
         let compared = match &self.digests {
@@ -93,16 +97,18 @@ impl<'a> ExpectedMap<'a> {
                 pairing.and_then(|it| it.differences(ranges, &mut take, tuning, progress))
             }
         };
-        compared.map_err(|error| match error {
+        let unreadable = compared.map_err(|error| match error {
             blksum::Error::Map(error) => self.problem(error),
-            error => Problem::new(error.to_string()),
+            error => Problem::of_pass(&error, destination).about(destination),
         })?;
+        if let Some(unreadable) = unreadable.first() {
+            return Err(Problem::of_image(&unreadable.error, destination).about(destination));
+        }
         match (found.first, &self.digests) {
             (Some(offset), _) => {
                 let (bytes, name) = (Bytes(found.differing), self.shown());
                 let reason = format!("differs from {name} in {bytes}, the first at {offset}");
-                let hint = "'blkhash map verify' lists what differs";
-                Err(Problem::new(reason).with_hint(hint).with_outcome(Outcome::Errors))
+                Err(self.of_source(reason).with_hint("'blkhash map verify' lists what differs"))
             }
             (None, Digests::Blocks(_)) if found.unknown > 0 => {
                 let reason = format!("has no digests of {}", Bytes(found.unknown));
@@ -118,6 +124,10 @@ impl<'a> ExpectedMap<'a> {
 
     fn problem(&self, error: blkmap::Error) -> Problem {
         Problem::from(error).about(self.name.as_os_str())
+    }
+
+    fn of_source(&self, reason: String) -> Problem {
+        Problem::new(reason).with_outcome(Outcome::Errors).about(&self.args.source)
     }
 
     fn shown(&self) -> String {

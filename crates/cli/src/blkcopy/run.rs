@@ -39,7 +39,7 @@ use crate::stdio::{self, Stdout};
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let job = Job::new(args)?;
     let base = args.delta_from.as_deref().or(args.destination_map.as_deref()).map(delta::base);
-    let expected = args.expect_map.as_deref().map(ExpectedMap::open);
+    let expected = ExpectedMap::open(args);
     let list = args.changes.as_ref().map(|name| ChangeList::open(name, args.changes_format));
     let list = list.transpose()?;
     // A file that is created is never left or removed without a word. A server may take long to answer.
@@ -70,8 +70,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if let Some(name) = &args.bitmap {
         options.nbd = options.nbd.bitmap(name.clone());
     }
-    let opened = place
-        .and_then(|place| Ok((place, base.transpose()?, expected.transpose()?, map.transpose()?)));
+    let opened =
+        place.and_then(|place| Ok((place, base.transpose()?, expected?, map.transpose()?)));
     let reporter = Reporter::new(args.progress.unwrap_or_default(), Some(1));
     reporter.begin(&args.source);
     let copied = opened.and_then(|(place, base, expected, map)| {
@@ -200,7 +200,7 @@ impl<'a> Job<'a> {
         let compared = expected.map_or(0, ExpectedMap::bytes);
         let passes = Passes::new(self.verification == Verification::ReadBack, compared);
         if let Some(size) = opened.size() {
-            expected.map_or(Ok(()), |map| map.check_size(size)).map_err(of_source)?;
+            expected.map_or(Ok(()), |map| map.check_size(size))?;
             passes.expect(size, size);
         }
         let watch = passes.watch(reporter);
@@ -391,12 +391,7 @@ impl<'a> Job<'a> {
         let read = written.read_back(parameters, again, &self.tuning, &passes.reading);
         let (copied, image) = read.map_err(|error| self.problem(&error))?;
         if let Some(expected) = &self.expected_map {
-            let checked = expected.check(image, copied.size, &self.tuning, &passes.comparing);
-            // The destination equals the source.
-            checked.map_err(|problem| match problem.about {
-                None => problem.about(&self.args.source),
-                Some(_) => problem,
-            })?;
+            expected.check(image, copied.size, &self.tuning, &passes.comparing)?;
         }
         Ok(Done::new(copied, parameters))
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use blkhash::Algorithm;
 use blkimage::{
-    AtUrl, FileKind, Format, Location, OpenOptions, Source, is_container, member_name,
+    AtUrl, ErrorKind, FileKind, Format, Location, OpenOptions, Source, is_container, member_name,
     states_checksums,
 };
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
@@ -266,10 +266,13 @@ fn fetched(url: &str, options: &OpenOptions, settings: &Settings) -> io::Result<
             return Ok(CheckFile::of_lines(lines, check));
         }
     }
-    // Otherwise it is the bytes there.
+    // Otherwise it is the bytes there. A server that cannot be reached is not asked again.
     let is_plain = match &found {
         Ok(AtUrl::Image(image)) => image.format() == Format::Raw && !image.is_decompressed(),
         Ok(AtUrl::Stream(content)) => content.compression().is_none(),
+        Err(error) if matches!(error.kind(), ErrorKind::Connect | ErrorKind::Io) => {
+            return Err(other(error));
+        }
         Err(_) => false,
     };
     let found = match found {

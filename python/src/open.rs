@@ -267,6 +267,8 @@ fn option_value(option: OpenOption, value: &Bound<'_, PyAny>) -> PyResult<Option
             OptionValue::Path(value.extract()?)
         }
         OptionKind::Secret => OptionValue::Secret(Secret::new(Buffer::of(value)?.bytes())),
-        _ => OptionValue::Text(value.extract()?),
+        OptionKind::Format { .. } | OptionKind::Words(_) | OptionKind::Text => {
+            OptionValue::Text(value.extract()?)
+        }
     })
 }

@@ -36,9 +36,8 @@ pub enum OptionValue {
     Secret(Secret),
 }
 
-/// The kind of the value of an option.
+/// The kind of the value of an option. Exhaustive, so that each language says how it takes every kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum OptionKind {
     /// [`OptionValue::Text`]: the name of a format, or of a compression as well.
     Format {

@@ -63,7 +63,10 @@ impl Settings {
                 (Some(value), OptionKind::Flag | OptionKind::Size | OptionKind::Seconds) => {
                     return self.set_number(name, number(name, value)?);
                 }
-                (Some(value), _) => OptionValue::Text(value.to_owned()),
+                (
+                    Some(value),
+                    OptionKind::Format { .. } | OptionKind::Words(_) | OptionKind::Text,
+                ) => OptionValue::Text(value.to_owned()),
             };
             return self.set_open(option, value);
         }
@@ -100,7 +103,13 @@ impl Settings {
                 OptionKind::Seconds => OptionValue::Duration(Duration::from_secs(value)),
                 OptionKind::Flag if value <= 1 => OptionValue::Flag(value == 1),
                 OptionKind::Flag => return Err(refused(name, "must be 0 or 1")),
-                _ => return Err(refused(name, "is no number")),
+                OptionKind::Format { .. }
+                | OptionKind::Words(_)
+                | OptionKind::Text
+                | OptionKind::File
+                | OptionKind::Folder
+                | OptionKind::Program
+                | OptionKind::Secret => return Err(refused(name, "is no number")),
             };
             return self.set_open(option, value);
         }

@@ -152,7 +152,10 @@ impl TypedValueParser for OptionParser {
                     }
                 };
             }
-            _ => Ok(OptionValue::Path(value.into())),
+            OptionKind::File | OptionKind::Folder | OptionKind::Program | OptionKind::Secret => {
+                Ok(OptionValue::Path(value.into()))
+            }
+            OptionKind::Flag => Ok(OptionValue::Flag(true)),
         };
         number.map_err(|reason| invalid(command, arg, &text, reason))
     }

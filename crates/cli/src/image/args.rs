@@ -150,14 +150,16 @@ fn argument(option: &OpenOption) -> Arg {
         }
         _ => argument,
     };
-    if option.kind() == OptionKind::Flag {
-        return argument.action(ArgAction::SetTrue);
-    }
     let hint = match option.kind() {
+        OptionKind::Flag => return argument.action(ArgAction::SetTrue),
         OptionKind::Folder => ValueHint::DirPath,
         OptionKind::Program => ValueHint::CommandName,
         OptionKind::File | OptionKind::Secret => ValueHint::FilePath,
-        _ => ValueHint::Unknown,
+        OptionKind::Format { .. }
+        | OptionKind::Words(_)
+        | OptionKind::Text
+        | OptionKind::Size
+        | OptionKind::Seconds => ValueHint::Unknown,
     };
     argument
         .value_name(option.value_name())

@@ -53,7 +53,7 @@ fn types() -> String {
                 "Union[str, PathLike[str]]".to_owned()
             }
             OptionKind::Secret => "Union[bytes, bytearray, memoryview]".to_owned(),
-            _ => "str".to_owned(),
+            OptionKind::Format { .. } | OptionKind::Text => "str".to_owned(),
         };
         format!("    {}: Optional[{kind}]\n", python_name(*option))
     });

@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "reference"))
 
 import images  # noqa: E402
 import imagespec  # noqa: E402
+import interfaces  # noqa: E402
 import json_tables  # noqa: E402
 
 # The images of which the files are: raw ones by their specs. They never change; other files get new ones.
@@ -213,7 +214,7 @@ def options_of(programs):
         usage = run(f"{command} --help", ROOT, programs).decode()
         lines = re.findall(r"^ +(-.*?)(?:  |$)", usage, re.MULTILINE)
         names = {name for line in lines for name in re.findall(r"(?:^|, )(--?[A-Za-z0-9][\w-]*)", line)}
-        found[command] = " ".join(sorted(names))
+        found[command] = sorted(names)
         commands = re.search(r"^Commands:\n((?:  .*\n)+)", usage, re.MULTILINE)
         below = re.findall(r"^  (\w[\w-]*)", commands[1], re.MULTILINE) if commands else []
         todo += [f"{command} {name}" for name in below if name != "help"]
@@ -224,7 +225,7 @@ def json_fields():
     """The fields of each command in docs/reference/json.md, with their types."""
     commands = [command for command in json_tables.DESCRIBED_BY if not command.startswith("blkhash bench")]
     return {
-        command: "; ".join(line for name in json_tables.tables_of(command) for line in fields_of(json_tables.TABLES[name]))
+        command: [line for name in json_tables.tables_of(command) for line in fields_of(json_tables.TABLES[name])]
         for command in commands
     }
 
@@ -242,7 +243,7 @@ def fields_of(table):
 def symbols():
     """The symbols of both C libraries."""
     folders = {"libblkhash": "crates/capi", "libblksum": "crates/capi-images"}
-    return {name: " ".join((ROOT / folder / "symbols.txt").read_text().split()) for name, folder in folders.items()}
+    return {name: (ROOT / folder / "symbols.txt").read_text().split() for name, folder in folders.items()}
 
 
 def write_lines_of_others(folder):
@@ -289,8 +290,19 @@ def write(folder, programs):
         run(command, folder, programs)
     (folder / "values.json").write_text(json.dumps(values(folder), indent=1) + "\n")
     (folder / "statuses.json").write_text(json.dumps(STATUSES, indent=1) + "\n")
-    interface = {"options": options_of(programs), "json": json_fields(), "symbols": symbols()}
-    (folder / "interface.json").write_text(json.dumps(interface, indent=1) + "\n")
+    (folder / "interface.json").write_text(json.dumps(interface(programs), indent=1) + "\n")
+
+
+def interface(programs):
+    """What scripts and programs rely on, by kind and by the item that has it."""
+    return {
+        "options": options_of(programs),
+        "json": json_fields(),
+        "symbols": symbols(),
+        "rust": interfaces.rust(),
+        "go": interfaces.go(),
+        "python": interfaces.python(),
+    }
 
 
 def golden_names():

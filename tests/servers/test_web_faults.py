@@ -119,6 +119,16 @@ def test_allowed(blksum, way):
     assert server.misbehaved
 
 
+def test_a_check_file_asks_as_often_as_an_image(blksum):
+    """It may be an image that states checksums, or lines. A server that fails is not asked for both."""
+    asked = []
+    for option in ("--bytes", "--check"):
+        with rogue("status-503-for-a-day") as server:
+            assert_refused(blksum(option, "--timeout=5", server.url(), timeout=BOUND), f"127.0.0.1:{server.port}")
+        asked.append(len(server.requests))
+    assert asked[0] == asked[1] > 0, asked
+
+
 def check_wrong(blksum, way):
     with rogue(way) as server:
         result = read(blksum, server)

@@ -62,11 +62,11 @@ pub enum What<'a> {
 /// A copy of an image.
 pub struct Job<'a> {
     what: What<'a>,
-    parameters: &'a [Parameters],
+    pub(crate) parameters: &'a [Parameters],
     blocks: Option<(&'a Leaf, &'a mut (dyn Sink<BlockDigests> + Send))>,
-    zeros: Zeros,
-    updates: bool,
-    verify: Verify,
+    pub(crate) zeros: Zeros,
+    pub(crate) updates: bool,
+    pub(crate) verify: Verify,
     file: Option<BorrowedFd<'a>>,
 }
 

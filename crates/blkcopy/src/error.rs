@@ -42,6 +42,9 @@ pub enum Error {
     /// The map of what the destination has cannot be read, or does not know every block.
     #[error(transparent)]
     Base(blkmap::Error),
+    /// The map that is the log of the copy cannot be written or read.
+    #[error(transparent)]
+    Log(blkmap::Error),
     /// A delta is damaged, or ends early.
     #[error("the delta at {at}: {reason}")]
     Delta {

@@ -42,6 +42,8 @@ mod tail;
 mod update;
 mod writer;
 
+use std::time::Duration;
+
 pub use against::{Against, ImageEnd, Side};
 pub use block_check::{BlockCheck, BlockVerdict};
 pub use blocks::{BlockRun, Blocks};
@@ -70,6 +72,9 @@ pub use writer::Writer;
 
 /// Length of a page and alignment of every area of a map, in bytes.
 pub const PAGE: usize = 4096;
+
+/// Time between the checkpoints of a map, unless another one is chosen.
+pub const CHECKPOINT: Duration = Duration::from_secs(30);
 
 /// Maximum length of the info of a map, JSON about the image.
 /// Limit in bytes.

@@ -12,7 +12,7 @@ use crate::log::Log;
 use crate::page::{PageHasher, sha256};
 use crate::root::Root;
 use crate::writer::{Counts, Tables};
-use crate::{Error, Header, Key, Map, PAGE, PageRun, ReadAt, Result, Writer};
+use crate::{Error, Header, Key, MAGIC, Map, PAGE, PageRun, ReadAt, Result, Writer};
 
 /// A map whose writing was interrupted, or that is finished.
 #[derive(Debug)]
@@ -34,6 +34,23 @@ impl Recovered {
         let header = read_header(&file)?;
         let last = last_commit(&file, &header)?;
         Ok(Self { file, header, last })
+    }
+
+    /// Finds the last commit like [`find`](Self::find). Returns `None` for what a crash leaves of a map before its first commit: at
+    /// most its header, and zeros. Nothing in it is lost if a map is written over it.
+    ///
+    /// # Errors
+    ///
+    /// Fails like `find`.
+    pub fn find_begun(file: File) -> Result<Option<Self>> {
+        let length = file.metadata()?.len();
+        if length == 0 {
+            return Ok(None);
+        }
+        match Self::find(file.try_clone()?) {
+            Err(Error::Magic | Error::Damaged { .. }) if is_torn(&file, length) => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     /// Returns the parameters.
@@ -231,6 +248,19 @@ impl Recovered {
         Ok(bytes)
     }
 }
+
+/// Returns whether a file of this length is at most the header of a map, and zeros.
+fn is_torn(file: &File, length: u64) -> bool {
+    let mut bytes = vec![0; length.min(MAX_TORN + 1) as usize];
+    let is_read = ReadAt::read_exact_at(file, &mut bytes, 0).is_ok();
+    let (header, rest) = bytes.split_at(bytes.len().min(PAGE));
+    let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    let is_header = header.iter().zip(&MAGIC).all(|(one, other)| one == other);
+    is_read && length <= MAX_TORN && is_zero(rest) && (is_header || is_zero(header))
+}
+
+/// More zeros may be something else than the beginning of a map.
+const MAX_TORN: u64 = 1 << 20;
 
 /// Bytes that are read at once.
 const PART: usize = 1 << 20;

@@ -84,6 +84,29 @@ pub enum Refused {
     /// The log cannot be read, or is damaged.
     #[error("cannot be read")]
     Log(#[source] blksum::Error),
+    /// The log is a file of the source.
+    #[error("is a file of the source")]
+    LogOfSource,
+    /// The log exists, and is no map.
+    #[error("exists, and is not a block map")]
+    LogFormat,
+    /// The log exists and is finished, and the copy is to begin anew.
+    #[error("exists")]
+    LogFinished,
+    /// The log is not finished, and the copy is to begin anew.
+    #[error("is not finished")]
+    LogUnfinished,
+    /// The log has other blocks than the copy.
+    #[error("has another digest or block size than the copy")]
+    LogParameters,
+    /// The log is of a source of another size.
+    #[error("is the map of {then} bytes, and the source has {size}")]
+    LogSize {
+        /// Size in the log, in bytes.
+        then: u64,
+        /// Size of the source in bytes.
+        size: u64,
+    },
     /// The source cannot be read to compare it with the log.
     #[error("cannot be read")]
     Unreadable(#[source] blksum::Error),
@@ -96,6 +119,16 @@ pub enum Refused {
 }
 
 impl Refused {
+    /// Returns whether it is the log that is refused, and not the destination.
+    pub fn is_of_log(&self) -> bool {
+        match self {
+            Self::OtherSource(_) | Self::Log(_) | Self::LogOfSource | Self::LogFormat => true,
+            Self::LogFinished | Self::LogUnfinished | Self::LogParameters => true,
+            Self::LogSize { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Tells errors of the log from errors of what is compared with it.
     pub(super) fn of_log(
         error: blksum::Error,

@@ -96,7 +96,12 @@ impl<'a> Resumed<'a> {
     /// Returns the number of bytes that [`Found::check_resumed`] compares and that are to be copied.
     pub fn amount(&self) -> u64 {
         let passes = u64::from(!self.now.shows_changes()) + u64::from(self.compares_destination());
-        self.from.saturating_mul(passes).saturating_add(self.subject.source.size() - self.from)
+        self.from.saturating_mul(passes).saturating_add(self.left())
+    }
+
+    /// Returns the number of bytes that are to be copied.
+    pub fn left(&self) -> u64 {
+        self.subject.source.size() - self.from
     }
 
     /// Returns whether the destination is compared before anything is written. If nothing is, reading it back is enough.

@@ -11,6 +11,7 @@ use blkimage::{Identity, Image, Location, OpenOptions};
 use rustix::fs::OFlags;
 
 use super::args::Args;
+use super::log;
 use crate::image::names::missing_destination;
 use crate::map::open::base_of_state;
 use crate::messages;
@@ -199,9 +200,8 @@ fn others(args: &Args) -> Vec<(Identity, &'static str)> {
 /// Describes why the destination is refused.
 pub fn problem(args: &Args, refused: &Refused) -> Problem {
     let problem = Problem::new(refused.to_string());
-    let map = args.map.as_deref().unwrap_or(Path::new("-"));
-    let of_map = |problem: Problem| problem.about(map.as_os_str());
     match refused {
+        _ if refused.is_of_log() => log::refused(args, refused),
         Refused::Open(error) if error.kind() == io::ErrorKind::ResourceBusy => {
             Problem::from(error).with_hint("a device must not be mounted or in use")
         }
@@ -238,11 +238,9 @@ pub fn problem(args: &Args, refused: &Refused) -> Problem {
         Refused::New => {
             problem.with_hint("remove the map to begin anew").with_outcome(Outcome::Useless)
         }
-        Refused::OtherSource(_) => of_map(problem.with_outcome(Outcome::Useless)),
         Refused::NotCopied(_) => problem
             .with_outcome(Outcome::Errors)
             .with_hint("if it is the interrupted copy, --update without --map writes what differs"),
-        Refused::Log(error) => of_map(Problem::of_pass(error, &args.source)),
         Refused::Unreadable(error) => Problem::of_pass(error, &args.source).about(&args.source),
         Refused::Content(error) => Problem::of_pass(error, &args.destination),
         Refused::OtherLength { .. } | Refused::Removed => problem.with_outcome(Outcome::Useless),

@@ -5,20 +5,20 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Instant;
 
-use blkcopy::{Copied, Destination, Error, Sent, What, Written};
+use blkcopy::{Copied, Destination, Error, ExpectedMap, Sent, What, Written};
 use blkhash::{Construction, Digest, Parameters};
 use blkimage::{Image, Location, OpenOptions, Source};
 use blkmap::Map;
 use blksum::changes::Changes;
-use blksum::map::{Info, Made, Subject};
+use blksum::map::Subject;
 use blksum::{Progress, Selected, Tuning};
 
 use super::args::{Args, Reflink, Verification};
 use super::checksum::Wanted;
 use super::delta;
-use super::expect_map::ExpectedMap;
+use super::expect_map;
 use super::interrupt::{Held, Interrupted};
-use super::log::{self, Begun};
+use super::log;
 use super::output::{self, Report};
 use super::passes::Passes;
 use super::place::{self, Kept, Place};
@@ -39,7 +39,7 @@ use crate::stdio::{self, Stdout};
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let job = Job::new(args)?;
     let base = args.delta_from.as_deref().or(args.destination_map.as_deref()).map(delta::base);
-    let expected = ExpectedMap::open(args);
+    let expected = expect_map::open(args);
     let list = args.changes.as_ref().map(|name| ChangeList::open(name, args.changes_format));
     let list = list.transpose()?;
     // A file that is created is never left or removed without a word. A server may take long to answer.
@@ -110,7 +110,7 @@ struct Job<'a> {
     parameters: Vec<Parameters>,
     verification: Verification,
     /// What the destination should hold.
-    expected_map: Option<ExpectedMap<'a>>,
+    expected_map: Option<ExpectedMap>,
     tuning: Tuning,
 }
 
@@ -200,7 +200,8 @@ impl<'a> Job<'a> {
         let compared = expected.map_or(0, ExpectedMap::bytes);
         let passes = Passes::new(self.verification == Verification::ReadBack, compared);
         if let Some(size) = opened.size() {
-            expected.map_or(Ok(()), |map| map.check_size(size))?;
+            let checked = expected.map_or(Ok(()), |map| map.check_size(size));
+            checked.map_err(|error| expect_map::problem(args, &error))?;
             passes.expect(size, size);
         }
         let watch = passes.watch(reporter);
@@ -391,7 +392,8 @@ impl<'a> Job<'a> {
         let read = written.read_back(parameters, again, &self.tuning, &passes.reading);
         let (copied, image) = read.map_err(|error| self.problem(&error))?;
         if let Some(expected) = &self.expected_map {
-            expected.check(image, copied.size, &self.tuning, &passes.comparing)?;
+            let checked = expected.check(image, copied.size, &self.tuning, &passes.comparing);
+            checked.map_err(|error| expect_map::problem(self.args, &error))?;
         }
         Ok(Done::new(copied, parameters))
     }
@@ -466,57 +468,33 @@ impl<'a> Job<'a> {
     ) -> Result<Done, Problem> {
         let Passes { writing, .. } = passes;
         let (args, source) = (self.args, subject.source);
-        let own = self.parameters.first().expect("a map has a digest");
-        let of_map = |error| log::failed(args, error);
         let reads_back = self.verification == Verification::ReadBack;
-        let begun = log::begin(
-            args,
-            output,
-            subject,
-            own,
-            &*destination,
-            kept,
-            reads_back,
-            &self.tuning,
-            passes,
-        )?;
-        let (written, end, found, was_read) = match begun {
-            Begun::ReadBack => {
-                let copy = blkcopy::Job::new(What::From(source.size()), &[]);
-                (copy.write(source, destination, &self.tuning, writing), None, None, false)
-            }
-            Begun::Copy { mut writer, from } => {
-                let leaf = writer.header().leaf();
-                let copy =
-                    self.begin(What::From(from), &self.parameters).blocks(&leaf, &mut *writer);
-                let written = copy.write(source, destination, &self.tuning, writing);
-                let written = written.map_err(|error| self.problem(&error))?;
-                // A finished map keeps the new files, so this comes first.
-                let found = (from == 0).then(|| judge(written.copied())).transpose()?;
-                let end = output.length().map_err(|error| log::failed(args, error.into()))?;
-                let info = Info::new(Made::Read).describe(subject);
-                writer.finish(&info.to_string()).map_err(of_map)?;
-                (Ok(written), Some(end), found.flatten(), from == 0)
-            }
+        let problem = |error: Error| self.problem(&error);
+        let log = log::of_copy(args, output, subject, (&kept.found, kept.leftover))?;
+        let expect = |compared: u64, left| {
+            passes.expect(compared.saturating_add(left), source.size());
         };
-        let mut written = written.map_err(|error| self.problem(&error))?;
-        if !was_read {
-            let map = output.map().map_err(of_map)?;
-            let digest = blkmap::checksum(&map, own.construction(), self.tuning.threads);
-            written = written.with_digests(vec![digest.map_err(of_map)?]);
-        }
+        let logged = self.begin(What::All, &self.parameters).logged(
+            log,
+            &*destination,
+            &self.tuning,
+            writing,
+            expect,
+        );
+        let logged = logged.map_err(|refused| place::problem(args, &refused))?;
+        let copied = logged.write(destination, &self.tuning, writing).map_err(problem)?;
+        let is_whole = copied.whole().is_some();
+        // A finished map keeps the new files, so this comes first.
+        let found = copied.whole().map(judge).transpose()?.flatten();
+        let (written, log) = copied.finish(&self.tuning).map_err(problem)?;
         // What was judged needs no further checksums.
-        let parameters = if !was_read { std::slice::from_ref(own) } else { &*self.parameters };
+        let parameters = if is_whole { &self.parameters } else { &self.parameters[..1] };
         let done = match found {
             Some(_) if reads_back => self.read_back(written, parameters, Some(source), passes),
             _ => self.verified(written, parameters, Some(source), passes),
         };
-        let done = done.inspect_err(|_| {
-            // The map has what the destination should hold, so it is not finished.
-            if let Some(end) = end {
-                let _ = output.cut(end);
-            }
-        })?;
+        // The map has what the destination should hold.
+        let done = done.inspect_err(|_| log.withdraw())?;
         Ok(Done { found, ..done })
     }
 
@@ -589,6 +567,7 @@ impl<'a> Job<'a> {
                 let name = name.unwrap_or(Path::new("-"));
                 Problem::from(error).about(name.as_os_str())
             }
+            Error::Log(error) => log::failed(self.args, error),
             Error::Delta { .. } => Problem::new(error.to_string()).about(source),
             Error::NotBase { .. } => {
                 Problem::new(error.to_string()).with_outcome(Outcome::Useless).with_hint(NOT_BASE)

@@ -117,7 +117,7 @@ impl Maps {
         let writer = output.begin(header, subject.source.size());
         let writer = writer
             .map_err(|error| of_map(error.into()))?
-            .checkpoint_every(map::CHECKPOINT, info.to_string());
+            .checkpoint_every(blkmap::CHECKPOINT, info.to_string());
         let written = blksum::map::write_with_checksums(
             writer,
             subject.source,

@@ -9,7 +9,6 @@ pub mod output;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use blkimage::{Location, container_of};
 
@@ -43,9 +42,6 @@ pub fn name_of_url(url: &OsStr) -> Option<OsString> {
     let is_one = !name.as_bytes().contains(&b'/') && !name.as_bytes().contains(&0);
     (is_one && name != "." && name != "..").then_some(name)
 }
-
-/// Time between checkpoints.
-pub const CHECKPOINT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {

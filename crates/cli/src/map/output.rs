@@ -25,10 +25,8 @@ pub enum Output {
 
 /// The content of a file.
 pub enum Content {
-    /// Nothing.
+    /// Nothing, or the beginning of a map whose writing was interrupted before its first commit.
     Empty,
-    /// The beginning of a map whose writing was interrupted before its first commit.
-    Torn,
     /// A map, finished or not.
     Map(Box<Recovered>),
 }
@@ -85,28 +83,13 @@ impl Output {
     /// Returns what the file holds. It is not changed.
     pub fn content(&self) -> Result<Content, Problem> {
         let Self::File { file, .. } = self else { return Ok(Content::Empty) };
-        let length = file.metadata().map_err(|error| Problem::from(&error))?.len();
-        if length == 0 {
-            return Ok(Content::Empty);
-        }
         let file = file.try_clone().map_err(|error| Problem::from(&error))?;
-        match Recovered::find(file) {
-            Ok(recovered) => Ok(Content::Map(Box::new(recovered))),
-            Err(Error::Magic | Error::Damaged { .. }) if self.is_torn(length) => Ok(Content::Torn),
+        match Recovered::find_begun(file) {
+            Ok(None) => Ok(Content::Empty),
+            Ok(Some(recovered)) => Ok(Content::Map(Box::new(recovered))),
             Err(Error::Magic) => Err("exists, and is not a block map".into()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Returns whether the file is what a crash leaves of a map without a commit: at most its header, and zeros.
-    fn is_torn(&self, length: u64) -> bool {
-        let Self::File { file, .. } = self else { return false };
-        let mut bytes = vec![0; length.min(MAX_TORN + 1) as usize];
-        let is_read = std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, 0).is_ok();
-        let (header, rest) = bytes.split_at(bytes.len().min(blkmap::PAGE));
-        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-        let is_header = header.iter().zip(&blkmap::MAGIC).all(|(one, other)| one == other);
-        is_read && length <= MAX_TORN && is_zero(rest) && (is_header || is_zero(header))
     }
 
     /// Begins a map. What the file holds is removed.
@@ -114,36 +97,11 @@ impl Output {
         Writer::new(self.target()?, header, image_size)
     }
 
-    /// Returns the file of a map that is continued for its writer.
-    pub fn continued(&self, file: File) -> Target {
-        let leftovers = match self {
-            Self::Stdout => vec![],
-            Self::File { leftover, .. } => vec![*leftover],
-        };
-        Target::File { file, leftovers, syncs: 0 }
-    }
-
-    /// Returns the number of bytes in the file so far.
-    pub fn length(&self) -> std::io::Result<u64> {
+    /// Returns the file, and what removes it if it is new. `None` for standard output.
+    pub fn file(&self) -> Option<(&File, Leftover)> {
         match self {
-            Self::Stdout => Ok(0),
-            Self::File { file, .. } => Ok(file.metadata()?.len()),
-        }
-    }
-
-    /// Removes what is past this length from the file.
-    pub fn cut(&self, length: u64) -> std::io::Result<()> {
-        match self {
-            Self::Stdout => Ok(()),
-            Self::File { file, .. } => file.set_len(length),
-        }
-    }
-
-    /// Opens the map in the file, which is finished.
-    pub fn map(&self) -> Result<Map, Error> {
-        match self {
-            Self::Stdout => Err(Error::Unfinished),
-            Self::File { file, .. } => Map::open(file.try_clone()?),
+            Self::Stdout => None,
+            Self::File { file, leftover, .. } => Some((file, *leftover)),
         }
     }
 
@@ -156,7 +114,7 @@ impl Output {
                 file.set_len(0)?;
                 let mut file = file.try_clone()?;
                 file.rewind()?;
-                Ok(Target::File { file, leftovers: vec![*leftover], syncs: 0 })
+                Ok(Target::File { file, leftover: *leftover, syncs: 0 })
             }
         }
     }
@@ -192,21 +150,11 @@ pub enum Target {
     Stdout(Pipe<Stdout>),
     File {
         file: File,
-        /// The files that are kept when the map has a commit.
-        leftovers: Vec<Leftover>,
+        /// Keeps the file when the map has a commit.
+        leftover: Leftover,
         /// Number of times that the file was brought to the disk.
         syncs: u32,
     },
-}
-
-impl Target {
-    /// Keeps another new file together with the map, which is of no use without it.
-    pub fn keeping(mut self, leftover: Leftover) -> Self {
-        if let Self::File { leftovers, .. } = &mut self {
-            leftovers.push(leftover);
-        }
-        self
-    }
 }
 
 impl blkmap::Output for Target {
@@ -220,11 +168,11 @@ impl blkmap::Output for Target {
     fn sync(&mut self) -> std::io::Result<()> {
         match self {
             Self::Stdout(pipe) => pipe.sync(),
-            Self::File { file, leftovers, syncs } => {
+            Self::File { file, leftover, syncs } => {
                 file.sync()?;
                 *syncs += 1;
                 if *syncs == COMMITTED {
-                    Leftover::keep_all(leftovers);
+                    leftover.keep();
                 }
                 Ok(())
             }
@@ -244,6 +192,3 @@ impl blkmap::Output for Target {
 const COMMITTED: u32 = 2;
 
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
-
-/// More zeros may be something else than the beginning of a map.
-const MAX_TORN: u64 = 1 << 20;

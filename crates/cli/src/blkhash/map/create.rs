@@ -94,7 +94,7 @@ fn make(
     .map_err(|error| Problem::from(&error))?;
     let info = info_of(args, data);
     let continued = match output.content()? {
-        Content::Empty | Content::Torn => None,
+        Content::Empty => None,
         Content::Map(map) => match decide(args, &map, &header, data, &info, key.as_ref())? {
             Next::Nothing => {
                 check_same(args, &map, data, &info)?;
@@ -158,7 +158,7 @@ impl Job<'_> {
     where
         Writer<O>: Send,
     {
-        let time = self.args.checkpoint.unwrap_or(map::CHECKPOINT);
+        let time = self.args.checkpoint.unwrap_or(blkmap::CHECKPOINT);
         let writer = writer.sealed_with(self.key).checkpoint_every(time, self.info.to_string());
         let (source, total) = (self.data.source(), self.data.size());
         let written = self.data.watched(total, reporter, |tuning, progress| {

@@ -11,8 +11,8 @@ use blksum::map::{Info, Made};
 
 use super::args::Import;
 use crate::blkhash::confine_to_open_files;
+use crate::map::open;
 use crate::map::output::{Content, Output};
-use crate::map::{self, open};
 use crate::outputs::{Named, mode_of};
 use crate::problem::{Failure, Outcome, Problem, WithName as _};
 
@@ -67,7 +67,7 @@ impl Job<'_> {
     fn check(&self, output: &Output) -> Result<(), Problem> {
         let about = |error: Error| Problem::from(error).about(&self.args.file);
         let is_map = match output.content()? {
-            Content::Empty | Content::Torn => false,
+            Content::Empty => false,
             Content::Map(_) if self.args.force => true,
             Content::Map(map) => {
                 let is_finished = map.commit().is_some_and(blkmap::Commit::is_final);
@@ -97,7 +97,7 @@ impl Job<'_> {
         let writer = output.begin(index.header().map_err(about)?, index.image_size())?;
         let mut writer = writer.sealed_with(key);
         if let Output::File { .. } = output {
-            writer = writer.checkpoint_every(map::CHECKPOINT, info.clone());
+            writer = writer.checkpoint_every(blkmap::CHECKPOINT, info.clone());
         }
         let (_, _, left_out) = index.write(writer, &info).map_err(about)?;
         Ok(left_out)

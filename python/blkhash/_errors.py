@@ -74,7 +74,7 @@ class CopyError(Error):
 
 
 class MismatchError(CopyError):
-    """The destination holds something else than what was written, or an image has not the expected checksum.
+    """The destination holds something else than what was written, or an image has not the expected checksum or content.
 
     If `kind` is "undecided", the image has the value, which proves nothing.
     """

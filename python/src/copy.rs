@@ -1,34 +1,30 @@
 //! `blkhash.copy()`: copies of images, read back and compared.
 
 use std::path::PathBuf;
-use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
-use blkcopy::{Amounts, Copied, Existing, Reading, Verify, What, Zeros};
-use blkhash::{Algorithm, Parameters};
-use blkimage::ReadMethod;
-use blksum::changes::Changes;
+use blkcopy::{Existing, Verify};
+use blkhash::{Algorithm, Construction, Parameters};
+use blkmap::Header;
 use blksum::expect::Value;
-use blksum::{Progress, Tuning};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arguments::{self, Definition, value_error};
-use crate::destination;
-use crate::errors::Failure;
+use crate::copying::{Job, Log, Only, Passes};
 use crate::job::Watch;
 use crate::new_file::Unfinished;
-use crate::open::{Name, Opened, Request};
-use crate::open_map::OpenMap;
-use crate::types;
+use crate::open::{Name, Request};
 
 /// Copies an image to a file, a block device or an NBD server, as raw bytes, and reads back what
 /// it holds.
 ///
 /// What exists is not overwritten unasked, nor is a file of the source, and nothing that is in use. A
 /// new file may be read by users who may read all files of the source, and is removed if the copy fails or is
-/// interrupted.
+/// interrupted. With `map`, both files are kept once the map has a checkpoint, and a later call with `resume` continues after the
+/// last one.
 ///
 /// Args:
 ///     source: path of an image, or as `str` also the URI of an NBD server. A `pathlib.Path` is
@@ -50,10 +46,19 @@ use crate::types;
 ///     bitmap: copy only what this bitmap in a qcow2 image marks, likewise.
 ///     destination_map: path of a block map of what the destination holds, which is believed. Only
 ///         the blocks that differ from it are written.
+///     map: path of a file to which the block map of the content is written, with checkpoints from which
+///         an interrupted copy continues. It excludes `changes`, `bitmap`, `destination_map` and
+///         `expect_map`.
+///     resume: continue an interrupted copy after the last checkpoint of `map`, by this function or
+///         `blkcopy`. What was copied before is compared with the map first. A missing map, or one
+///         without a checkpoint, begins a copy.
+///     checkpoint: seconds between two checkpoints, by default 30.
 ///     expect: fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX.
+///     expect_map: path of a block map, a bmap or another index. Fail unless the destination, which is
+///         read back, holds its content.
 ///     threads: number of threads, by default one per processor.
 ///     progress: called a few times a second and at the end, with the bytes done and their total.
-///         Both count what is read back.
+///         Both count what is read back or compared.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.
 ///     partition: number of a partition, which is then the content.
 #[doc = include_str!("options.txt")]
@@ -67,10 +72,12 @@ use crate::types;
 ///     CopyError: the destination is refused or cannot be written. It is also a `FileExistsError`
 ///         if the file exists, and another `OSError` if the system failed.
 ///     MismatchError: the destination holds something else than what was written, or the checksum
-///         is not the expected one.
+///         or the content is not the expected one.
+///     MapError: a map cannot be read or written, or is not of this copy, or is finished and `resume` is
+///         not set (`FileExistsError`).
 ///     ImageError: the source cannot be opened or read, or the destination cannot be read.
 ///     ChangedError: the source or the destination changed meanwhile.
-///     InUseError: the destination is mounted, or another process may write to it.
+///     InUseError: the destination is mounted, or something else writes to it or to the map.
 ///     CancelledError: `cancel` was set.
 ///     ValueError, TypeError: an argument is invalid.
 ///
@@ -79,8 +86,8 @@ use crate::types;
 /// True
 #[pyfunction]
 #[pyo3(
-    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", reflink="auto", update=false, force=false, changes=None, bitmap=None, destination_map=None, expect=None, threads=None, progress=None, cancel=None, **options),
-    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', reflink='auto', update=False, force=False, changes=None, bitmap=None, destination_map=None, expect=None, threads=None, progress=None, cancel=None, **options)"
+    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", reflink="auto", update=false, force=false, changes=None, bitmap=None, destination_map=None, map=None, resume=false, checkpoint=None, expect=None, expect_map=None, threads=None, progress=None, cancel=None, **options),
+    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', reflink='auto', update=False, force=False, changes=None, bitmap=None, destination_map=None, map=None, resume=False, checkpoint=None, expect=None, expect_map=None, threads=None, progress=None, cancel=None, **options)"
 )]
 #[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn copy<'py>(
@@ -98,7 +105,11 @@ pub fn copy<'py>(
     changes: Option<&Bound<'py, PyAny>>,
     bitmap: Option<String>,
     destination_map: Option<PathBuf>,
+    map: Option<PathBuf>,
+    resume: bool,
+    checkpoint: Option<f64>,
     expect: Option<&str>,
+    expect_map: Option<PathBuf>,
     threads: Option<usize>,
     progress: Option<&Bound<'py, PyAny>>,
     cancel: Option<&Bound<'py, PyAny>>,
@@ -128,6 +139,15 @@ pub fn copy<'py>(
     if is_part && verify == Verify::Source {
         return Err(value_error("verify: of a part there is no checksum unless it is read back"));
     }
+    if expect_map.is_some() && verify == Verify::Source {
+        return Err(value_error("expect_map: compares what is read back, which verify excludes"));
+    }
+    if resume && update {
+        return Err(PyTypeError::new_err("resume and update exclude one another"));
+    }
+    let excluded = only.is_some() || expect_map.is_some();
+    let parameters = parameters(&definition, digest, expected.as_ref())?;
+    let log = log((map, resume, checkpoint), excluded, &parameters)?;
     let source = Request::new(source, options)?;
     let tuning = arguments::tuning(threads, source.options().max_zeros)?;
     let job = Job {
@@ -136,24 +156,55 @@ pub fn copy<'py>(
         existing: match force {
             true => Existing::Overwrite,
             false if update || only.is_some() => Existing::Update,
+            false if resume => Existing::Resume,
             false => Existing::Refuse,
         },
         only,
-        parameters: parameters(&definition, digest, expected.as_ref())?,
+        parameters,
         zeros: zeros.parse().map_err(|error| value_error(format!("zeros: {error:#}")))?,
         updates: update,
         shares,
         verify,
         expected: expected.map(|value| value.digest),
+        expected_map: expect_map,
+        log,
         tuning,
     };
-    let file = Arc::new(Unfinished::default());
+    let files = Arc::new(Unfinished::default());
     let done = Watch { progress, cancel }.run_passes(py, {
-        let file = Arc::clone(&file);
-        move |progress| job.run(&file, progress)
+        let files = Arc::clone(&files);
+        move |progress| job.run(&files, &Passes::new(progress))
     });
     // The work may continue for a while.
-    done.inspect_err(|_| file.abandon())?.into_result(py)
+    done.inspect_err(|_| files.abandon())?.into_result(py)
+}
+
+/// Reads which map to write: its path, whether an interrupted copy continues, and the seconds between checkpoints.
+fn log(
+    (path, resumes, checkpoint): (Option<PathBuf>, bool, Option<f64>),
+    excluded: bool,
+    parameters: &Parameters,
+) -> PyResult<Option<Log>> {
+    let Some(path) = path else {
+        return match resumes || checkpoint.is_some() {
+            true => Err(PyTypeError::new_err("resume and checkpoint need a map")),
+            false => Ok(None),
+        };
+    };
+    if excluded {
+        let message = "map excludes changes, bitmap, destination_map and expect_map";
+        return Err(PyTypeError::new_err(message));
+    }
+    let algorithm = parameters.algorithm();
+    if !Header::accepts(algorithm) {
+        return Err(value_error(format!("there are no maps with digest '{algorithm}'")));
+    }
+    if resumes && parameters.construction() == Construction::Linear {
+        return Err(value_error("resume: linear cannot be continued, as it has no blocks"));
+    }
+    let interval = checkpoint.map_or(Ok(blkmap::CHECKPOINT), Duration::try_from_secs_f64);
+    let interval = interval.map_err(|error| value_error(format!("checkpoint: {error}")))?;
+    Ok(Some(Log { path, resumes, interval }))
 }
 
 /// Reads what to copy.
@@ -197,138 +248,5 @@ pub fn parameters(
             Err(value_error(format!("expect is no {algorithm}, which has {size} bytes")))
         }
         _ => Ok(parameters),
-    }
-}
-
-/// What to copy, if it is not all.
-enum Only {
-    Extents(Changes),
-    /// The extents that a bitmap with this name marks.
-    Bitmap(String),
-    /// The blocks that differ from the map in this file.
-    Differing(PathBuf),
-}
-
-/// The copy to make.
-struct Job {
-    source: Request,
-    destination: Name,
-    existing: Existing,
-    only: Option<Only>,
-    parameters: Parameters,
-    zeros: Zeros,
-    updates: bool,
-    shares: bool,
-    verify: Verify,
-    expected: Option<Vec<u8>>,
-    tuning: Tuning,
-}
-
-impl Job {
-    /// Copies. The caller removes the file if that fails.
-    fn run(&self, file: &Unfinished, [writing, reading]: &[Progress; 2]) -> Result<Done, Failure> {
-        let opened = self.source.open()?;
-        let source = opened.content();
-        let only = self.extents(&opened)?;
-        let size = source.size();
-        // What is compared with the source is read after all of the destination.
-        let (to_write, to_read) = match &only {
-            None => (size, size),
-            Some(only) => (only.bytes(), size.saturating_add(only.bytes())),
-        };
-        writing.set_total(to_write);
-        if self.verify == Verify::ReadBack {
-            reading.set_total(to_read);
-        }
-        let map = match &self.only {
-            Some(Only::Differing(path)) => Some(&**path),
-            _ => None,
-        };
-        let base = map.map(|path| OpenMap::open(path, None)).transpose()?;
-        let name = self.destination.as_os_str();
-        let reading_of = Reading::Name(self.source.name().location());
-        let (destination, found) = destination::open(
-            &self.destination,
-            self.existing,
-            Some((reading_of, opened.image())),
-            map.map(|path| (path, "the map of destination_map")),
-            self.zeros,
-            self.source.options(),
-            file,
-        )?;
-        let is_whole = self.shares && opened.selected.part().is_none();
-        let what = match (&base, &only) {
-            (Some(base), _) => What::Differing(&base.map),
-            (None, Some(only)) => What::Only(only),
-            (None, None) => What::All,
-        };
-        let copied = blkcopy::Job::new(what, slice::from_ref(&self.parameters))
-            .share(opened.image().whole_file().filter(|_| is_whole))
-            .zeros(self.zeros)
-            .update(self.updates)
-            .verify(self.verify)
-            .run(source, destination, &self.tuning, writing, reading)
-            .map_err(|error| Failure::Copy(error, name.to_owned()))?;
-        if let (Some(expected), digest) = (&self.expected, copied.digests[0])
-            && digest.as_bytes() != expected
-        {
-            let reason = format!("has the checksum {digest}, and not the one of expect");
-            return Err(Failure::Unexpected("expected", reason, name.to_owned()));
-        }
-        let refused = |refused| Failure::Refused(refused, name.to_owned());
-        found.check_named().map_err(refused)?;
-        let format = opened.image().format().name();
-        Ok(Done { copied, format, verify: self.verify })
-    }
-
-    /// Returns the extents of the content to copy, or `None` for all.
-    fn extents(&self, opened: &Opened) -> Result<Option<Changes>, Failure> {
-        let selected = &opened.selected;
-        Ok(match &self.only {
-            None | Some(Only::Differing(_)) => None,
-            // Offsets are in the content.
-            Some(Only::Extents(changes)) => Some(changes.in_part(0, selected.size())),
-            Some(Only::Bitmap(name)) => {
-                let marked = Changes::of_bitmap(opened.image(), name.as_bytes())?;
-                Some(marked.in_part(selected.offset(), selected.size()))
-            }
-        })
-    }
-}
-
-/// The result of a copy.
-pub struct Done {
-    pub copied: Copied,
-    pub format: &'static str,
-    pub verify: Verify,
-}
-
-impl Done {
-    pub fn into_result(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let Self { copied, format, verify } = self;
-        let Copied { digests, size, amounts, read_back, destination_size, .. } = copied;
-        let all = Amounts { written: size, ..Amounts::default() };
-        let Amounts { written, zeroed, equal, shared, .. } = amounts.unwrap_or(all);
-        let checksum = digests[0].to_string();
-        let verified = match verify {
-            Verify::ReadBack => "readback",
-            Verify::Source => "source",
-        };
-        let read_back = read_back.map(ReadMethod::name);
-        types::COPIED.make(
-            py,
-            (
-                checksum,
-                size,
-                format,
-                written,
-                zeroed,
-                equal,
-                verified,
-                read_back,
-                destination_size,
-                shared,
-            ),
-        )
     }
 }

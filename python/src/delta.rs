@@ -16,7 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arguments::{self, Definition, value_error};
-use crate::copy::{Done, parameters};
+use crate::copied::Done;
+use crate::copy::parameters;
 use crate::destination;
 use crate::errors::Failure;
 use crate::job::Watch;
@@ -259,7 +260,7 @@ impl Applying {
             &self.destination,
             if self.force { Existing::Overwrite } else { Existing::Update },
             None,
-            Some((delta, "the delta")),
+            &[(delta, "the delta")],
             self.zeros,
             &options,
             file,

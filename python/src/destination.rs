@@ -11,12 +11,12 @@ use crate::new_file::Unfinished;
 use crate::open::Name;
 
 /// Opens the destination for a copy of a source, which is `None` for a delta. A new file, or one that is empty, is recorded in
-/// `file`. `read` is another file that is read, and what it is.
+/// `file`. `others` are other files that are read or written, and what they are.
 pub fn open(
     destination: &Name,
     existing: Existing,
     source: Option<(Reading<'_>, &Image)>,
-    read: Option<(&Path, &str)>,
+    others: &[(&Path, &str)],
     zeros: Zeros,
     options: &OpenOptions,
     file: &Unfinished,
@@ -24,8 +24,8 @@ pub fn open(
     let name = destination.as_os_str();
     let refused = |refused| Failure::Refused(refused, name.to_owned());
     let (reading, image) = source.unzip();
-    let files = read.and_then(|(path, what)| Some((Identity::of(path)?, what)));
-    let others = Others { source: reading, files: files.as_slice() };
+    let files = others.iter().filter_map(|(path, what)| Some((Identity::of(path)?, *what)));
+    let others = Others { source: reading, files: &files.collect::<Vec<_>>() };
     let (place, spare) = match destination.location() {
         Location::Path(path) => of_path(path, existing, &others, image, file).map_err(refused)?,
         _ => {
@@ -37,7 +37,9 @@ pub fn open(
     };
     let found = place.found().clone();
     let destination = place.into_destination(image, zeros, options).map_err(refused)?;
-    spare.into_iter().for_each(|spare| file.found_empty(spare));
+    if let Some(spare) = spare {
+        file.found_empty(spare).map_err(|error| refused(Refused::Open(error)))?;
+    }
     Ok((destination, found))
 }
 
@@ -54,7 +56,8 @@ fn of_path(
         return Ok((found.open_device(others)?, None));
     }
     let files = source.into_iter().flat_map(|image| image.files().map(Path::as_os_str));
-    let (file, is_new) = file.open(path, files).map_err(Refused::Open)?;
+    let files: Vec<_> = files.collect();
+    let (file, is_new) = file.open_locked(path, files.iter().copied())?;
     let spare = file.try_clone().map_err(Refused::Open)?;
     let place = found.with_file(file, is_new, others)?;
     // Nothing else writes to it from here on.

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 
-use blkcopy::Refused;
+use blkcopy::{NotExpected, Refused};
 use blkimage::{Hint, OpenOption, OptionKind};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -29,6 +29,10 @@ pub enum Failure {
     Maps(blkmap::Error, OsString, OsString),
     /// The destination with this name is not written to.
     Refused(blkcopy::Refused, OsString),
+    /// The map with this name is not the log of a copy.
+    Log(blkcopy::Refused, OsString),
+    /// The destination with the first name is not, or cannot be, compared with the map with the second name as equal.
+    NotExpected(NotExpected, OsString, OsString),
     /// A copy to the destination with this name failed.
     Copy(blkcopy::Error, OsString),
     /// What has this name has another checksum than the expected one, with a word for programs and a reason.
@@ -44,6 +48,12 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Returns whether a copy was cancelled while its destination was read back.
+    pub fn is_cancelled(&self) -> bool {
+        use blkcopy::Error::ReadBack;
+        matches!(self, Self::Copy(ReadBack(blksum::Error::Cancelled), _))
+    }
+
     /// Returns the exception.
     pub fn into_err(self, py: Python<'_>) -> PyErr {
         match self {
@@ -63,6 +73,8 @@ impl Failure {
                 of_map_shown(py, &error, &left, &shown)
             }
             Self::Refused(refused, name) => of_refused(py, &refused, &name),
+            Self::Log(refused, name) => of_log(py, &refused, &name),
+            Self::NotExpected(error, name, map) => of_not_expected(py, &error, &name, &map),
             Self::Copy(error, name) => of_copy(py, &error, &name),
             Self::Unexpected(kind, reason, name) => {
                 let message = format!("{}: {reason}", name.display());
@@ -198,6 +210,15 @@ fn of_refused(py: Python<'_>, refused: &Refused, name: &OsStr) -> PyErr {
             return new(py, "image", ("in-use", message, name, None::<u64>, None::<i32>));
         }
         Refused::Open(error) => ("open", "", error.raw_os_error()),
+        // The class of the system's error would hide what is to be done.
+        Refused::NoCheckpoint => ("exists", ": force=True overwrites it", None),
+        Refused::NotCopied(unlike) => {
+            let message = format!("{}: {refused}", name.display());
+            return new(py, "mismatch", ("differs", message, name, Some(unlike.0.start)));
+        }
+        Refused::Content(error) | Refused::Unreadable(error) => return of_pass(py, error, name),
+        Refused::New => ("other", ": remove the map to begin anew", None),
+        Refused::OtherLength { .. } => ("size", "", None),
         Refused::Exists => ("exists", "", Some(EEXIST)),
         Refused::Holds(_) => {
             ("holds", ": force=True overwrites it, update=True writes only what differs", None)
@@ -215,6 +236,43 @@ fn of_refused(py: Python<'_>, refused: &Refused, name: &OsStr) -> PyErr {
     };
     let message = format!("{}: {refused}{advice}", name.display());
     new(py, "copy", (kind, message, name, None::<u64>, errno))
+}
+
+fn of_log(py: Python<'_>, refused: &Refused, name: &OsStr) -> PyErr {
+    let (advice, errno) = match refused {
+        Refused::Log(error) => return of_pass(py, error, name),
+        Refused::LogFinished => ("", Some(EEXIST)),
+        Refused::LogUnfinished => (": resume=True continues the copy", None),
+        _ => ("", None),
+    };
+    let message = format!("{}: {refused}{advice}", name.display());
+    new(py, "map", (message, name, None::<u64>, errno))
+}
+
+fn of_not_expected(py: Python<'_>, error: &NotExpected, name: &OsStr, map: &OsStr) -> PyErr {
+    let (shown, of) = (name.display(), map.display());
+    let mismatch = |message: String, offset: Option<u64>| {
+        new(py, "mismatch", ("expected", message, name, offset))
+    };
+    match error {
+        NotExpected::Size { size, mapped } => {
+            mismatch(format!("{shown}: the source has {size} bytes, and {of} is of {mapped}"), None)
+        }
+        NotExpected::Differs { bytes, first } => {
+            let message =
+                format!("{shown}: differs from {of} in {bytes} bytes, the first at {first}");
+            mismatch(message, Some(*first))
+        }
+        NotExpected::Map(error) => of_map(py, error, map),
+        NotExpected::Unreadable(error) => of_image(py, error),
+        NotExpected::Destination(error) => of_pass(py, error, name),
+        error if error.is_of_map() => {
+            new(py, "map", (format!("{of}: {error}"), map, None::<u64>, None::<i32>))
+        }
+        error => {
+            new(py, "copy", ("other", format!("{shown}: {error}"), name, None::<u64>, None::<i32>))
+        }
+    }
 }
 
 fn of_copy(py: Python<'_>, error: &blkcopy::Error, name: &OsStr) -> PyErr {

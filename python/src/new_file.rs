@@ -1,13 +1,16 @@
 //! Writes new files, which are removed if the work fails.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::mem;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf, absolute};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
+use blkcopy::Refused;
 use blkimage::Identity;
 use blksum::map::new_file;
 
@@ -33,18 +36,22 @@ pub fn to_new_file<'a>(
     })
 }
 
-/// A file that one thread creates and writes. Another one can remove it meanwhile.
+/// New files of a copy that one thread creates and writes. Another one can remove them meanwhile.
 #[derive(Default)]
 pub struct Unfinished(Mutex<State>);
 
 #[derive(Default)]
-enum State {
-    #[default]
-    NotCreated,
-    Created(PathBuf, Identity),
-    /// It was there, and empty.
+struct State {
+    is_abandoned: bool,
+    files: Vec<Undo>,
+}
+
+/// What becomes of a file that is not kept.
+enum Undo {
+    /// It is removed, if it still has its name.
+    Remove(PathBuf, Identity),
+    /// It was there, and empty, and is emptied again.
     Empty(File),
-    Abandoned,
 }
 
 impl Unfinished {
@@ -54,43 +61,132 @@ impl Unfinished {
         path: &Path,
         files: impl IntoIterator<Item = &'a OsStr>,
     ) -> io::Result<(File, bool)> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*state, State::Abandoned) {
-            return Err(io::ErrorKind::Interrupted.into());
+        let mut state = self.active()?;
+        let (file, undo) = open_or_create(path, files)?;
+        let is_new = undo.is_some();
+        state.files.extend(undo);
+        Ok((file, is_new))
+    }
+
+    /// Opens a regular file like [`open`](Self::open), and locks it (`flock`).
+    pub fn open_locked<'a>(
+        &self,
+        path: &Path,
+        files: impl IntoIterator<Item = &'a OsStr> + Clone,
+    ) -> Result<(File, bool), Refused> {
+        for _ in 0..MAX_TRIES {
+            drop(self.active().map_err(Refused::Open)?);
+            let (file, undo) = match open_or_create(path, files.clone()) {
+                // It came or went meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                opened => opened.map_err(Refused::Open)?,
+            };
+            let metadata = file.metadata().map_err(Refused::Open)?;
+            if !metadata.is_file() {
+                return Err(Refused::Kind);
+            }
+            lock(&file)?;
+            // A process that failed removes its file, and may have done so before it was locked here.
+            if Identity::of(path) != Some(Identity::new(&metadata)) {
+                continue;
+            }
+            // Another process was the first to lock the new file, and wrote something that is not to be removed.
+            let is_empty = file.metadata().is_ok_and(|metadata| metadata.len() == 0);
+            let undo = undo.filter(|_| is_empty);
+            let is_new = undo.is_some();
+            match self.active() {
+                Ok(mut state) => state.files.extend(undo),
+                Err(error) => {
+                    undo.into_iter().for_each(Undo::run);
+                    return Err(Refused::Open(error));
+                }
+            }
+            return Ok((file, is_new));
         }
-        match File::options().read(true).write(true).custom_flags(NONBLOCK).open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            opened => return Ok((opened?, false)),
-        }
-        // The current folder may change.
-        let absolute = absolute(path)?;
-        let file = new_file(path, files)?;
-        *state = State::Created(absolute, Identity::new(&file.metadata()?));
-        Ok((file, true))
+        Err(Refused::Open(io::Error::from_raw_os_error(EEXIST)))
     }
 
     /// Takes note of a file that was there, is empty, and is about to be written.
-    pub fn found_empty(&self, file: File) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*state, State::NotCreated) {
-            *state = State::Empty(file);
-        }
+    pub fn found_empty(&self, file: File) -> io::Result<()> {
+        self.active()?.files.push(Undo::Empty(file));
+        Ok(())
     }
 
-    /// Removes the file, if it was created and still has its name, or empties it again. It is not created later.
+    /// Keeps the files, all of them or, if they were abandoned, none.
+    pub fn keep(&self) {
+        self.state().files.clear();
+    }
+
+    /// Removes the files that were created and still have their names, and empties others again, unless they are kept. None is
+    /// created later.
     pub fn abandon(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match mem::replace(&mut *state, State::Abandoned) {
-            State::Created(path, identity) if Identity::of(&path) == Some(identity) => {
+        let mut state = self.state();
+        state.is_abandoned = true;
+        mem::take(&mut state.files).into_iter().for_each(Undo::run);
+    }
+
+    /// Returns the state, or an error if the files were abandoned.
+    fn active(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = self.state();
+        if state.is_abandoned { Err(io::ErrorKind::Interrupted.into()) } else { Ok(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Undo {
+    fn run(self) {
+        match self {
+            Self::Remove(path, identity) if Identity::of(&path) == Some(identity) => {
                 let _ = fs::remove_file(path);
             }
-            State::Empty(file) => {
+            Self::Remove(..) => {}
+            Self::Empty(file) => {
                 let _ = file.set_len(0);
             }
-            _ => {}
         }
     }
 }
 
+/// Opens a file, or creates it, and returns what removes it then.
+fn open_or_create<'a>(
+    path: &Path,
+    files: impl IntoIterator<Item = &'a OsStr>,
+) -> io::Result<(File, Option<Undo>)> {
+    match File::options().read(true).write(true).custom_flags(NONBLOCK).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return Ok((opened?, None)),
+    }
+    // The current folder may change.
+    let absolute = absolute(path)?;
+    let file = new_file(path, files)?;
+    let identity = Identity::new(&file.metadata()?);
+    Ok((file, Some(Undo::Remove(absolute, identity))))
+}
+
+/// Locks a file, if no other process has locked it.
+fn lock(file: &File) -> Result<(), Refused> {
+    // A command that was killed holds its lock until its child has removed the file or left it.
+    for _ in 0..MAX_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(Refused::Open(error)),
+        }
+    }
+    Err(Refused::Busy)
+}
+
+/// The error of a file that exists, as a link that leads nowhere.
+const EEXIST: i32 = rustix::io::Errno::EXIST.raw_os_error();
+
 /// A pipe in place of the file does not block.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+/// Maximum number of times that a lock or a file that comes and goes is tried, for half a second in all.
+/// Limit in attempts.
+const MAX_TRIES: u32 = 50;
+
+const PAUSE: Duration = Duration::from_millis(10);

@@ -5,10 +5,13 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use blkcopy::{ExpectedMap, Refused};
 use blkindex::Format;
 use blkmap::{Error, Map};
 
 use crate::errors::{EISDIR, Failure};
+use crate::new_file::Unfinished;
+use crate::open::Opened;
 
 /// An open map with its name.
 pub struct OpenMap {
@@ -34,6 +37,33 @@ impl OpenMap {
             Ok(map) => Ok(Self { map, name }),
             Err(error) => Err(Failure::Map(error, name)),
         }
+    }
+}
+
+/// Opens the map, bmap or other index whose content a destination should hold.
+pub fn expected(path: &Path) -> Result<ExpectedMap, Failure> {
+    let name = path.as_os_str();
+    let of_map = |error| Failure::Map(error, name.to_owned());
+    let file = regular_file(path).map_err(of_map)?;
+    match Format::recognise(&file, name).map_err(of_map)? {
+        Some(Format::Bmap) => ExpectedMap::of_bmap(file)
+            .map_err(|error| Failure::NotExpected(error, OsString::new(), name.to_owned())),
+        _ => OpenMap::open(path, None).map(|opened| ExpectedMap::of_map(opened.map)),
+    }
+}
+
+/// Opens or creates the map that a copy of this source writes, and locks it.
+pub fn log(path: &Path, source: &Opened, files: &Unfinished) -> Result<File, Failure> {
+    let name = path.as_os_str().to_owned();
+    let of_source: Vec<_> = source.files().collect();
+    match files.open_locked(path, of_source.iter().copied()) {
+        Ok((file, _)) => Ok(file),
+        Err(Refused::Open(error)) => Err(Failure::Map(error.into(), name)),
+        Err(Refused::Kind) => {
+            let reason = "is not a regular file".to_owned();
+            Err(Failure::Map(Error::Unsupported(reason), name))
+        }
+        Err(refused) => Err(Failure::Refused(refused, name)),
     }
 }
 

@@ -56,6 +56,8 @@ names += [it.reason or it.hexdigest for it in verified if it.verdict != "ok"]
 if not verified.is_ok:
     print(verified.malformed[0])
 copied = blkhash.copy("disk", pathlib.Path("copy"), zeros="punch", expect="sha256:" + "0" * 64, snapshot="before")
+blkhash.copy("disk", "copy", map=pathlib.Path("map"), resume=True, checkpoint=0.5)
+blkhash.copy("disk", "copy", expect_map="disk.bmap")
 sizes: list[int] = [copied.size, copied.written, copied.zeroed, copied.equal]
 if copied.read_back is None and copied.verified == "source":
     print(copied.checksum)

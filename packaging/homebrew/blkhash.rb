@@ -1,7 +1,7 @@
 class Blkhash < Formula
   desc "Checksums of disk images, whatever their format"
   homepage "https://github.com/blkhash/blkhash"
-  url "https://github.com/blkhash/blkhash/releases/download/v0.9.0/blkhash-0.9.0.tar.gz"
+  url "https://github.com/blkhash/blkhash/releases/download/v0.10.0/blkhash-0.10.0.tar.gz"
   sha256 "0000000000000000000000000000000000000000000000000000000000000000"
   license any_of: ["MIT", "Apache-2.0"]
 

@@ -57,7 +57,7 @@ fn of_path(
     }
     let files = source.into_iter().flat_map(|image| image.files().map(Path::as_os_str));
     let files: Vec<_> = files.collect();
-    let (file, is_new) = file.open_locked(path, files.iter().copied())?;
+    let (file, is_new) = file.open_locked(path, &files)?;
     let spare = file.try_clone().map_err(Refused::Open)?;
     let place = found.with_file(file, is_new, others)?;
     // Nothing else writes to it from here on.

@@ -69,14 +69,10 @@ impl Unfinished {
     }
 
     /// Opens a regular file like [`open`](Self::open), and locks it (`flock`).
-    pub fn open_locked<'a>(
-        &self,
-        path: &Path,
-        files: impl IntoIterator<Item = &'a OsStr> + Clone,
-    ) -> Result<(File, bool), Refused> {
+    pub fn open_locked(&self, path: &Path, files: &[&OsStr]) -> Result<(File, bool), Refused> {
         for _ in 0..MAX_TRIES {
             drop(self.active().map_err(Refused::Open)?);
-            let (file, undo) = match open_or_create(path, files.clone()) {
+            let (file, undo) = match open_or_create(path, files.iter().copied()) {
                 // It came or went meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 opened => opened.map_err(Refused::Open)?,
@@ -186,7 +182,6 @@ const EEXIST: i32 = rustix::io::Errno::EXIST.raw_os_error();
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// Maximum number of times that a lock or a file that comes and goes is tried, for half a second in all.
-/// Limit in attempts.
 const MAX_TRIES: u32 = 50;
 
 const PAUSE: Duration = Duration::from_millis(10);

@@ -56,7 +56,7 @@ pub fn expected(path: &Path) -> Result<ExpectedMap, Failure> {
 pub fn log(path: &Path, source: &Opened, files: &Unfinished) -> Result<File, Failure> {
     let name = path.as_os_str().to_owned();
     let of_source: Vec<_> = source.files().collect();
-    match files.open_locked(path, of_source.iter().copied()) {
+    match files.open_locked(path, &of_source) {
         Ok((file, _)) => Ok(file),
         Err(Refused::Open(error)) => Err(Failure::Map(error.into(), name)),
         Err(Refused::Kind) => {

@@ -105,9 +105,13 @@ def killed_in_the_middle(command, number):
     for _ in range(50):
         clean()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            while process.poll() is None and not Checkpointed().is_set():
-                pass
+            # It is looked at while it stands still.
+            while process.poll() is None and not 0 < known():
+                process.send_signal(signal.SIGCONT)
+                time.sleep(0.001)
+                process.send_signal(signal.SIGSTOP)
             process.send_signal(number)
+            process.send_signal(signal.SIGCONT)
             process.wait(timeout=HANG)
         # The process that removes new files ends later.
         time.sleep(0.1)
@@ -443,7 +447,7 @@ def test_files_that_are_not_overwritten(disk):
 
 
 def test_two_copies_at_once(disk, servers):
-    """The map or the destination of one is not that of another."""
+    """The map or the destination of one is refused to another."""
     slow = servers.nbdkit("--filter=delay", "file", "disk.raw", "rdelay=2").uri()
     event, failures = threading.Event(), []
 

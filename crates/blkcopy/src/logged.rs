@@ -94,7 +94,7 @@ impl<'a> Job<'a> {
         let header = Header::new(own.algorithm(), own.block_size(), Salt::EMPTY);
         let header = header.map_err(of_file)?;
         let info = Info::new(Made::Read).describe(subject);
-        let old = file.try_clone().map_err(of_file).and_then(found_log)?;
+        let old = found_log(file)?;
         if let Some(old) = &old {
             check(old, resumes, &header, size)?;
         }
@@ -220,7 +220,7 @@ impl FinishedLog {
 }
 
 /// Returns the log in a file, if it has a commit.
-fn found_log(file: File) -> Result<Option<Recovered>, Refused> {
+fn found_log(file: &File) -> Result<Option<Recovered>, Refused> {
     match Recovered::find_begun(file) {
         Ok(found) => Ok(found.filter(|found| found.commit().is_some())),
         Err(blkmap::Error::Magic) => Err(Refused::LogFormat),
@@ -262,5 +262,104 @@ fn of_log(error: Error) -> Error {
             Err(error) => Error::Source(blksum::Error::Sink(error)),
         },
         error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use blkimage::OpenOptions;
+
+    use super::*;
+    use crate::{Existing, FileName, Others, Zeros};
+
+    fn open(path: &Path) -> File {
+        File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap()
+    }
+
+    /// Copies `source` to `copy` with the log `map`. Returns the bytes that were written, whether the map was committed, and the
+    /// map that is finished.
+    fn copy(folder: &Path, resumes: bool) -> Result<(u64, u32, FinishedLog), String> {
+        let path = |name: &str| folder.join(name);
+        let image = OpenOptions::new().open(path("source")).unwrap();
+        let subject = Subject {
+            name: "source".as_ref(),
+            image: &image,
+            source: &image,
+            snapshot: None,
+            partition: None,
+        };
+        let existing = if resumes { Existing::Resume } else { Existing::Overwrite };
+        let is_new = !path("copy").exists();
+        let name = FileName::new(&path("copy"), existing).unwrap();
+        let place = name.with_file(open(&path("copy")), is_new, &Others::default()).unwrap();
+        let found = place.found().clone();
+        let destination =
+            place.into_destination(Some(&image), Zeros::Auto, &OpenOptions::new()).unwrap();
+        let (file, commits) = (open(&path("map")), Arc::new(AtomicU32::new(0)));
+        let counted = Arc::clone(&commits);
+        let log = Logging {
+            subject: &subject,
+            found: &found,
+            file: &file,
+            resumes,
+            interval: Duration::ZERO,
+            committed: Box::new(move || {
+                counted.fetch_add(1, Relaxed);
+            }),
+        };
+        let (tuning, progress) = (Tuning::default(), Progress::new());
+        let parameters = [Parameters::default()];
+        let mut expected = (0, 0);
+        let expect = |compared, left| expected = (compared, left);
+        let logged =
+            Job::new(What::All, &parameters).logged(log, &*destination, &tuning, &progress, expect);
+        let logged = logged.map_err(|refused| {
+            assert!(refused.is_of_log(), "{refused}");
+            refused.to_string()
+        })?;
+        let copied = logged.write(destination, &tuning, &progress).unwrap();
+        let (written, log) = copied.finish(&tuning).unwrap();
+        let amounts = written.copied().amounts.unwrap();
+        assert_eq!(amounts.written + amounts.zeroed, expected.1);
+        let own = blksum::checksum(&image, &parameters[0], &tuning, &progress).unwrap();
+        assert_eq!(written.digests(), [own]);
+        let read = written.read_back(&parameters, Some(&image), &tuning, &progress);
+        assert_eq!(read.unwrap().0.digests, [own]);
+        Ok((expected.1, commits.load(Relaxed), log))
+    }
+
+    #[test]
+    fn logs_are_finished_withdrawn_and_continued() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let size = 300 << 16;
+        let content: Vec<u8> = (0..size).map(|byte: u32| (byte >> 9) as u8).collect();
+        fs::write(folder.join("source"), &content).unwrap();
+        let (written, commits, log) = copy(folder, false).unwrap();
+        assert_eq!((written, commits), (size.into(), 1));
+        let is_finished = || Map::open(File::open(folder.join("map")).unwrap()).is_ok();
+        assert!(is_finished());
+        assert_eq!(copy(folder, false).unwrap_err(), "exists");
+        // Nothing is left to copy.
+        assert_eq!(copy(folder, true).map(|it| (it.0, it.1)), Ok((0, 0)));
+        // The checkpoints stay, which have less than all of it.
+        log.withdraw();
+        assert!(!is_finished());
+        assert_eq!(copy(folder, false).unwrap_err(), "is not finished");
+        let (written, _, log) = copy(folder, true).unwrap();
+        assert!(written < size.into() && is_finished());
+        drop(log);
+        fs::write(folder.join("map"), "text").unwrap();
+        assert_eq!(copy(folder, true).unwrap_err(), "exists, and is not a block map");
+        assert_eq!(fs::read(folder.join("copy")).unwrap(), content);
+        fs::remove_file(folder.join("map")).unwrap();
+        fs::hard_link(folder.join("source"), folder.join("map")).unwrap();
+        assert_eq!(copy(folder, false).unwrap_err(), "is a file of the source");
+        assert_eq!(fs::read(folder.join("source")).unwrap(), content);
     }
 }

@@ -42,13 +42,13 @@ impl Recovered {
     /// # Errors
     ///
     /// Fails like `find`.
-    pub fn find_begun(file: File) -> Result<Option<Self>> {
+    pub fn find_begun(file: &File) -> Result<Option<Self>> {
         let length = file.metadata()?.len();
         if length == 0 {
             return Ok(None);
         }
         match Self::find(file.try_clone()?) {
-            Err(Error::Magic | Error::Damaged { .. }) if is_torn(&file, length) => Ok(None),
+            Err(Error::Magic | Error::Damaged { .. }) if is_torn(file, length) => Ok(None),
             found => found.map(Some),
         }
     }

@@ -121,12 +121,17 @@ pub enum Refused {
 impl Refused {
     /// Returns whether it is the log that is refused, and not the destination.
     pub fn is_of_log(&self) -> bool {
-        match self {
-            Self::OtherSource(_) | Self::Log(_) | Self::LogOfSource | Self::LogFormat => true,
-            Self::LogFinished | Self::LogUnfinished | Self::LogParameters => true,
-            Self::LogSize { .. } => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::OtherSource(_)
+                | Self::Log(_)
+                | Self::LogOfSource
+                | Self::LogFormat
+                | Self::LogFinished
+                | Self::LogUnfinished
+                | Self::LogParameters
+                | Self::LogSize { .. }
+        )
     }
 
     /// Tells errors of the log from errors of what is compared with it.

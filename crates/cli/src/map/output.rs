@@ -83,7 +83,6 @@ impl Output {
     /// Returns what the file holds. It is not changed.
     pub fn content(&self) -> Result<Content, Problem> {
         let Self::File { file, .. } = self else { return Ok(Content::Empty) };
-        let file = file.try_clone().map_err(|error| Problem::from(&error))?;
         match Recovered::find_begun(file) {
             Ok(None) => Ok(Content::Empty),
             Ok(Some(recovered)) => Ok(Content::Map(Box::new(recovered))),

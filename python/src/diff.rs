@@ -18,6 +18,8 @@ use crate::open::Opened;
 ///     left: what the image should be, an `Image` or the name of one.
 ///     right: the image, likewise.
 ///     block_size: bytes that are compared at a time, a power of two from 512 to 64 MiB.
+///     ignore_tail: leave out what the right image, which must be a whole one, has past the end of the left one, as a card that
+///         is larger.
 ///     ignore_free: leave out blocks that the file systems of the right image, or else of the left one, call free.
 ///     owners: find out what the blocks are used for, and the files that they belong to.
 ///     limit: largest number of differences, so that an image cannot use all memory.
@@ -36,18 +38,20 @@ use crate::open::Opened;
 /// Raises:
 ///     ImageError: an image cannot be opened or read, or changed meanwhile (`ChangedError`).
 ///     CancelledError: `cancel` was set.
-///     ValueError: an argument is invalid, or there are more than `limit` differences.
+///     ValueError: an argument is invalid, or there are more than `limit` differences, or `ignore_tail` would leave
+///         nothing.
 ///
 /// >>> blkhash.diff("disk.qcow2", "damaged.img")
 /// [Difference(offset=1966080, length=65536, kind='changed')]
 #[pyfunction]
-#[pyo3(signature = (left, right, *, block_size=65536, ignore_free=false, owners=false, limit=262144, threads=None, progress=None, cancel=None))]
+#[pyo3(signature = (left, right, *, block_size=65536, ignore_tail=false, ignore_free=false, owners=false, limit=262144, threads=None, progress=None, cancel=None))]
 #[expect(clippy::too_many_arguments, reason = "as in Python")]
 pub fn diff<'py>(
     py: Python<'py>,
     left: &Bound<'py, PyAny>,
     right: &Bound<'py, PyAny>,
     block_size: u64,
+    ignore_tail: bool,
     ignore_free: bool,
     owners: bool,
     limit: usize,
@@ -62,7 +66,12 @@ pub fn diff<'py>(
     let watch = Watch { progress, cancel };
     let differences = watch.run(py, move |progress| {
         left.with(|left| {
-            right.with(|right| compare(left, right, (block_size, limit, asked), &tuning, progress))
+            right.with(|right| {
+                let size = left.selected.size();
+                let cut = ignore_tail.then(|| right.without_tail(size)).transpose()?;
+                let right = cut.as_ref().unwrap_or(right);
+                compare(left, right, (block_size, limit, asked), &tuning, progress)
+            })
         })
     })?;
     differences.into_list(py)

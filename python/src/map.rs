@@ -203,6 +203,8 @@ impl Map {
     ///
     /// Args:
     ///     image: an `Image` or the name of one.
+    ///     ignore_tail: leave out what the image, which must be a whole one, has past the end of the map, as a
+    ///         card that is larger.
     ///     ignore_free: leave out blocks that the file systems of the image call free.
     ///     owners: find out what the blocks are used for, and the files that they belong to.
     ///     limit: largest number of extents, so that a map cannot use all memory.
@@ -215,14 +217,15 @@ impl Map {
     ///     ImageError: the image cannot be opened or read, or changed meanwhile (`ChangedError`).
     ///     MapError: the map cannot be read.
     ///     CancelledError: `cancel` was set.
-    ///     ValueError: more than `limit` extents differ, or the map is of another part of the image. The
-    ///         map of a whole image is one of its partitions, too.
-    #[pyo3(signature = (image, *, ignore_free=false, owners=false, limit=262144, threads=None, progress=None, cancel=None))]
+    ///     ValueError: more than `limit` extents differ, or the map is of another part of the image, or
+    ///         `ignore_tail` would leave nothing. The map of a whole image is one of its partitions, too.
+    #[pyo3(signature = (image, *, ignore_tail=false, ignore_free=false, owners=false, limit=262144, threads=None, progress=None, cancel=None))]
     #[expect(clippy::too_many_arguments, reason = "as in Python")]
     fn verify<'py>(
         &self,
         py: Python<'py>,
         image: &Bound<'py, PyAny>,
+        ignore_tail: bool,
         ignore_free: bool,
         owners: bool,
         limit: usize,
@@ -238,6 +241,9 @@ impl Map {
         let differences = watch.run(py, move |progress| {
             let map = shared.here()?;
             input.with_disk(|image| {
+                let size = map.map.commit().image_size();
+                let cut = ignore_tail.then(|| image.without_tail(size)).transpose()?;
+                let image = cut.as_ref().unwrap_or(image);
                 let block_size = map.map.header().block_size;
                 let found = Differences::new(limit);
                 let mut found = found.with_uses(&[image], block_size, asked);

@@ -219,6 +219,18 @@ impl Opened {
         }
     }
 
+    /// Returns the first `size` bytes of a whole image, which may be larger than what it is compared with.
+    pub fn without_tail(&self, size: u64) -> Result<Self, Failure> {
+        let refused = |reason: &str| Failure::Value(self.name.display().to_string(), reason.into());
+        if self.selected.part().is_some() {
+            return Err(refused("is a part of an image: ignore_tail takes whole ones"));
+        }
+        let nothing = "is compared with an image of 0 bytes: nothing would be left";
+        let selected = self.selected.without_tail(size).ok_or_else(|| refused(nothing))?;
+        let (name, snapshot) = (self.name.clone(), self.snapshot.clone());
+        Ok(Self { selected, name, bytes: None, snapshot, format: self.format, keeper: None })
+    }
+
     /// Returns the names of the files of the image.
     pub fn files(&self) -> impl Iterator<Item = &OsStr> {
         self.image().files().map(Path::as_os_str)

@@ -216,6 +216,36 @@ def test_differences_of_images_have_options(tmp_path):
             blkhash.diff(path, path, **bad)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_larger_card(tmp_path, seed):
+    """With ignore_tail, what the image has past the end of the other side is not compared, as by the command."""
+    rng = random.Random(seed)
+    data = rng.randbytes(rng.choice([1, 300, 70]) * BLOCK + rng.choice([0, 512, 1000]))
+    card = bytearray(data + rng.randbytes(rng.choice([1, 700, 5 * BLOCK])))
+    for _ in range(rng.randrange(3)):
+        card[rng.randrange(len(data))] ^= 1
+    (tmp_path / "disk.img").write_bytes(data)
+    (tmp_path / "card.img").write_bytes(card)
+    paths = tmp_path / "disk.img", tmp_path / "card.img"
+    map = blkhash.create_map(paths[0], tmp_path / "map", block_size=512)
+    status = 0 if card[: len(data)] == data else 1
+    expected = ranges(blkmap("verify", "--ignore-tail", "--json", map.name, paths[1], status=status))
+    assert map.verify(paths[1], ignore_tail=True) == expected
+    assert blkhash.diff(*paths, block_size=512, ignore_tail=True) == expected
+    assert (expected == []) == (card[: len(data)] == data)
+    assert [it for it in map.verify(paths[1]) if it.kind == "right-only" or it.offset + it.length > len(data)]
+    # One that is smaller lacks something.
+    assert blkhash.create_map(paths[1], tmp_path / "larger").verify(paths[0], ignore_tail=True)
+    assert blkhash.diff(paths[1], paths[0], ignore_tail=True)
+    (tmp_path / "empty.img").write_bytes(b"")
+    with pytest.raises(ValueError, match="nothing would be left"):
+        blkhash.diff(tmp_path / "empty.img", paths[1], ignore_tail=True)
+    with pytest.raises(ValueError, match="nothing would be left"):
+        blkhash.create_map(tmp_path / "empty.img", tmp_path / "empty").verify(paths[1], ignore_tail=True)
+    with blkhash.Image(paths[1], offset=512) as part, pytest.raises(ValueError, match="is a part|is a range"):
+        blkhash.diff(paths[0], part, ignore_tail=True)
+
+
 def test_maps_of_parts(tmp_path):
     path = sparse(tmp_path / "disk.img", content(random.Random(3), 700))
     blkmap("create", "--shard", "2/3", "-o", tmp_path / "part", path)

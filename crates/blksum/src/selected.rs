@@ -30,6 +30,18 @@ impl Selected {
         Ok(Self { image, part, offset, source })
     }
 
+    /// Returns the first `size` bytes of a whole image that is larger, to compare it with a smaller one. `None` if nothing would be
+    /// left, so that nothing would be compared. A part of an image, or one that is not larger, stays as it is.
+    #[must_use]
+    pub fn without_tail(&self, size: u64) -> Option<Self> {
+        if self.part.is_some() || self.size() <= size {
+            return Some(self.clone());
+        }
+        let part = Part::Range { offset: 0, length: Some(size) };
+        let selected = Self::new(Arc::clone(&self.image), Some(part));
+        (size > 0).then(|| selected.expect("a part of the image"))
+    }
+
     /// Returns the image.
     pub fn image(&self) -> &Arc<Image> {
         &self.image

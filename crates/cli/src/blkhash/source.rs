@@ -34,17 +34,9 @@ impl Data {
 
     /// Leaves out what the whole image has past its first `size` bytes. Fails if that is all of it.
     pub fn without_tail(self, size: u64) -> Result<Self, Problem> {
-        if self.size() <= size {
-            return Ok(self);
-        }
-        if size == 0 {
-            return Err(Problem::new(
-                "is compared with an image of 0 bytes: nothing would be left",
-            ));
-        }
-        let part = Part::Range { offset: 0, length: Some(size) };
-        let selected = Selected::new(Arc::clone(self.image()), Some(part));
-        Ok(Self { selected: selected.expect("a part of the image"), ..self })
+        let nothing = "is compared with an image of 0 bytes: nothing would be left";
+        let selected = self.selected.without_tail(size).ok_or(nothing)?;
+        Ok(Self { selected, ..self })
     }
 
     /// Returns the image.

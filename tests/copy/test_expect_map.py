@@ -32,7 +32,7 @@ def disk():
             file.write(content[70 * BLOCK :])
     images.run("bmaptool", "create", "-o", "disk.bmap", "disk.img")
     assert blkhash("map", "create", "-o", "disk.blkmap", "disk.img").returncode == 0
-    assert blkhash("map", "export", "--to", "s3", "-o", "disk.block-hash-index", "disk.blkmap").returncode in (0, 2)
+    assert blkhash("map", "export", "--to", "csv", "-o", "disk.csv", "disk.blkmap").returncode == 0
     return data
 
 
@@ -48,7 +48,7 @@ def gzipped(name):
     return name + ".gz"
 
 
-@pytest.mark.parametrize("of", ["disk.bmap", "disk.blkmap"])
+@pytest.mark.parametrize("of", ["disk.bmap", "disk.blkmap", "disk.csv"])
 def test_sources(of):
     """Images, compressed files and pipes. A new file that is not what was expected is removed."""
     data = disk()

@@ -50,8 +50,8 @@ use crate::open::{Name, Request};
 ///         an interrupted copy continues. It excludes `changes`, `bitmap`, `destination_map` and
 ///         `expect_map`.
 ///     resume: continue an interrupted copy after the last checkpoint of `map`, by this function or
-///         `blkcopy`. What was copied before is compared with the map first. A missing map, or one
-///         without a checkpoint, begins a copy.
+///         `blkcopy`. What was copied before is compared with the map first, as is the source, or a
+///         sample of it if its size and times are the same. A missing map, or one without a checkpoint, begins a copy.
 ///     checkpoint: seconds between two checkpoints, by default 30.
 ///     expect: fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX.
 ///     expect_map: path of a block map, a bmap or another index. Fail unless the destination, which is
@@ -148,11 +148,15 @@ pub fn copy<'py>(
     let excluded = only.is_some() || expect_map.is_some();
     let parameters = parameters(&definition, digest, expected.as_ref())?;
     let log = log((map, resume, checkpoint), excluded, &parameters)?;
+    let destination = Name::new(destination)?;
+    if log.as_ref().is_some_and(|log| log.path.as_os_str() == destination.as_os_str()) {
+        return Err(value_error("map is the destination"));
+    }
     let source = Request::new(source, options)?;
     let tuning = arguments::tuning(threads, source.options().max_zeros)?;
     let job = Job {
         source,
-        destination: Name::new(destination)?,
+        destination,
         existing: match force {
             true => Existing::Overwrite,
             false if update || only.is_some() => Existing::Update,
@@ -170,7 +174,7 @@ pub fn copy<'py>(
         log,
         tuning,
     };
-    let files = Arc::new(Unfinished::default());
+    let files = Arc::new(Unfinished::new());
     let done = Watch { progress, cancel }.run_passes(py, {
         let files = Arc::clone(&files);
         move |progress| job.run(&files, &Passes::new(progress))

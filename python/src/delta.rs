@@ -85,7 +85,7 @@ pub fn send_delta<'py>(
     let source = Request::new(source, options)?;
     let tuning = arguments::tuning(threads, source.options().max_zeros)?;
     let sending = Sending { source, delta, parameters, expected, tuning };
-    let file = Arc::new(Unfinished::default());
+    let file = Arc::new(Unfinished::new());
     let sent = Watch { progress, cancel }.run(py, {
         let file = Arc::clone(&file);
         move |progress| {
@@ -227,7 +227,7 @@ pub fn apply_delta<'py>(
         parameters: parameters(&definition, digest, None)?,
         tuning: arguments::tuning(threads, None)?,
     };
-    let file = Arc::new(Unfinished::default());
+    let file = Arc::new(Unfinished::new());
     let done = Watch { progress, cancel }.run_passes(py, {
         let file = Arc::clone(&file);
         move |progress| applying.run(&delta, &file, progress)

@@ -15,6 +15,7 @@ use blkimage::Identity;
 use blksum::map::new_file;
 
 use crate::errors::Failure;
+use crate::process::Process;
 
 /// Writes a new file that may be read by users who may read `files`, the files of an image or maps, or removes the
 /// file.
@@ -36,9 +37,11 @@ pub fn to_new_file<'a>(
     })
 }
 
-/// New files of a copy that one thread creates and writes. Another one can remove them meanwhile.
-#[derive(Default)]
-pub struct Unfinished(Mutex<State>);
+/// New files of a copy that one thread creates and writes. Another one of the same process can remove them meanwhile.
+pub struct Unfinished {
+    state: Mutex<State>,
+    process: Process,
+}
 
 #[derive(Default)]
 struct State {
@@ -55,6 +58,10 @@ enum Undo {
 }
 
 impl Unfinished {
+    pub fn new() -> Self {
+        Self { state: Mutex::default(), process: Process::current() }
+    }
+
     /// Opens a file, or creates it for users who may read `files`, the files of an image. Returns whether it is new.
     pub fn open<'a>(
         &self,
@@ -114,8 +121,11 @@ impl Unfinished {
     }
 
     /// Removes the files that were created and still have their names, and empties others again, unless they are kept. None is
-    /// created later.
+    /// created later. A child, as of a callback that forks, leaves them to its parent.
     pub fn abandon(&self) {
+        if self.process != Process::current() {
+            return;
+        }
         let mut state = self.state();
         state.is_abandoned = true;
         mem::take(&mut state.files).into_iter().for_each(Undo::run);
@@ -128,7 +138,7 @@ impl Unfinished {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

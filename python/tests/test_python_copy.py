@@ -265,6 +265,35 @@ def test_progress(disk):
     assert not os.path.exists("new")
 
 
+def test_a_callback_that_forks(disk):
+    """A child that raises leaves the files to its parent."""
+    for destination in ("new", "empty"):
+        children = []
+
+        def fork(done, total):
+            if not children:
+                child = os.fork()
+                if child == 0:
+                    raise SystemExit
+                children.append(child)
+
+        (disk / "empty").write_bytes(b"")
+        try:
+            copied = blkhash.copy("disk.raw", destination, force=True, progress=fork)
+        except SystemExit:
+            os._exit(0)
+        assert os.waitpid(children[0], 0)[1] == 0
+        assert (disk / destination).read_bytes() == (disk / "disk.raw").read_bytes() and copied.verified == "readback"
+
+
+def test_another_current_folder_meanwhile(disk):
+    (disk / "elsewhere").mkdir()
+    blkhash.copy("disk.raw", "new", map="new.blkmap", progress=lambda *_: os.chdir(disk / "elsewhere"))
+    os.chdir(disk)
+    assert (disk / "new").read_bytes() == (disk / "disk.raw").read_bytes()
+    assert blkhash.Map("new.blkmap").verify("new") == []
+
+
 @pytest.fixture
 def slow(disk, servers):
     """The URI of an image that takes minutes to read."""

@@ -932,7 +932,9 @@ def test_a_destination_that_is_something_else(disk):
     assert result.returncode == 2 and b"is standard output" in (disk / "out").read_bytes()
     (disk / "m").write_bytes(b"")
     for options in (["--force"], ["--verify=source", "--force"]):
-        fails(2, "is the file of --map", *options, "--map", "m", "disk.raw", "m")
+        fails(2, "is the file of --map", *options, "--map", "m", "disk.raw", "./m")
+    result = attempt("--map", "new", "disk.raw", "new")
+    assert result.returncode == 2 and b"--map: is the destination" in result.stderr and not os.path.exists("new")
     with open("disk.raw", "rb") as source:
         before = source.read()
         fails(2, "disk.raw: is a file of the source", "--force", "-", "disk.raw", stdin=source)

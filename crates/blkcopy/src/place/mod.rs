@@ -180,7 +180,8 @@ impl FileName {
             return Err(Refused::Exists);
         }
         let found = Found {
-            name: Some((path.clone(), identity)),
+            // The current folder may change.
+            name: Some((std::path::absolute(&path).map_err(Refused::Open)?, identity)),
             existing,
             is_new,
             length: metadata.len(),

@@ -165,6 +165,11 @@ impl<'a> Job<'a> {
         if args.map.as_deref() == Some(Path::new("-")) {
             return Err(Failure::usage("--map: a map is written to a file"));
         }
+        // A name that leads to the same file is found to be locked.
+        let is_destination = |map: &Path| !to_stdout && map.as_os_str() == args.destination;
+        if args.map.as_deref().is_some_and(is_destination) {
+            return Err(Failure::usage("--map: is the destination"));
+        }
         if args.resume && args.construction == Some(Construction::Linear) {
             return Err(Failure::usage(
                 "--resume: linear cannot be continued, as it has no blocks",

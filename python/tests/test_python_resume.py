@@ -100,11 +100,16 @@ def cancelled_in_the_middle(source="disk.raw"):
     raise AssertionError("never cancelled in the middle")
 
 
+def heed_interrupts():
+    """A shell lets programs in the background ignore SIGINT, and those that they start inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def killed_in_the_middle(command, number):
     """Runs a command that copies, and ends it with a signal once there is a checkpoint."""
     for _ in range(50):
         clean()
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=heed_interrupts) as process:
             # It is looked at while it stands still.
             while process.poll() is None and not 0 < known():
                 process.send_signal(signal.SIGCONT)

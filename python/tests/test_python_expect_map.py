@@ -22,10 +22,7 @@ def disk(workdir):
     """An image with a hole, its maps, and an image whose last stored byte differs."""
     data = random.Random(1).randbytes(30 * BLOCK) + bytes(40 * BLOCK) + b"end" * 1024
     for name, content in (("disk.img", data), ("other.img", data[:-1] + b"x")):
-        with open(name, "wb") as file:
-            file.write(content[: 30 * BLOCK])
-            file.seek(70 * BLOCK)
-            file.write(content[70 * BLOCK :])
+        images.write_sparse(name, content)
         images.convert(name, name.replace("img", "qcow2"))
     run("bmaptool", "create", "-o", "disk.bmap", "disk.img")
     blkmap("create", "-o", "disk.blkmap", "disk.img")

@@ -26,10 +26,7 @@ def disk():
     """Writes an image with a hole, its bmap and its map, and one whose last stored byte differs."""
     data = random.Random(1).randbytes(30 * BLOCK) + bytes(40 * BLOCK) + b"end" * 1024
     for name, content in (("disk.img", data), ("other.img", data[:-1] + b"x")):
-        with open(name, "wb") as file:
-            file.write(content[: 30 * BLOCK])
-            file.seek(70 * BLOCK)
-            file.write(content[70 * BLOCK :])
+        images.write_sparse(name, content)
     images.run("bmaptool", "create", "-o", "disk.bmap", "disk.img")
     assert blkhash("map", "create", "-o", "disk.blkmap", "disk.img").returncode == 0
     assert blkhash("map", "export", "--to", "csv", "-o", "disk.csv", "disk.blkmap").returncode == 0

@@ -1,5 +1,6 @@
 """Images for the tests. Raw images come from specs (reference/imagespec.py), all others from qemu-img."""
 
+import os
 import subprocess
 
 import imagespec
@@ -35,6 +36,17 @@ def attempt(*args, **kwargs):
 def succeeded(args, result):
     assert result.returncode == 0, (args, result.stdout, result.stderr)
     return result.stdout
+
+
+def write_sparse(path, data):
+    """Writes data, with holes where a page is zero. Returns the path."""
+    with open(path, "wb") as file:
+        file.truncate(len(data))
+        for at in range(0, len(data), 4096):
+            page = data[at : at + 4096]
+            if page.count(0) != len(page):
+                os.pwrite(file.fileno(), page, at)
+    return path
 
 
 def qemu_io(image, *commands, fmt="qcow2", options=()):

@@ -1,7 +1,6 @@
 """Block maps, made by `blkhash map`."""
 
 import json
-import os
 
 import images
 from commands import blkhash
@@ -34,14 +33,3 @@ def random_content(rng, blocks, block_size=BLOCK):
         block = rng.randbytes(count * block_size) if kind == "data" else bytes(count * block_size)
         content += block
     return bytes(content)
-
-
-def write_sparse(path, content):
-    """Writes content, with holes where a page is zero."""
-    with open(path, "wb") as file:
-        for at in range(0, len(content), 4096):
-            page = content[at : at + 4096]
-            if page.count(0) != len(page):
-                os.pwrite(file.fileno(), page, at)
-        file.truncate(len(content))
-    return path

@@ -25,16 +25,6 @@ def content(size, seed=1):
     return b"".join(parts)
 
 
-def write_sparse(path, data):
-    with open(path, "wb") as file:
-        file.truncate(len(data))
-        for at in range(0, len(data), 4 * KIB):
-            page = data[at : at + 4 * KIB]
-            if any(page):
-                file.seek(at)
-                file.write(page)
-
-
 def values(result):
     assert result.returncode == 0 and all(b": note: " in line for line in result.stderr.splitlines()), result
     found = [line.removeprefix(b"\\").split(b" ")[0] for line in result.stdout.splitlines()]

@@ -12,6 +12,7 @@ import pytest
 
 import c_programs
 import commands
+import images
 from commands import blkhash
 
 KIB = 1 << 10
@@ -46,16 +47,6 @@ def content(rng):
         length = rng.choice((512, 4 * KIB, 64 * KIB, 200 * KIB, rng.randrange(1, 800) * 512))
         parts.append(rng.choice((bytes(length), rng.randbytes(length), bytes([rng.randrange(256)]) * length)))
     return b"".join(parts)
-
-
-def write_sparse(path, data):
-    """Writes a file whose zeros are holes."""
-    with open(path, "wb") as file:
-        file.truncate(len(data))
-        for at in range(0, len(data), 4 * KIB):
-            part = data[at : at + 4 * KIB]
-            if any(part):
-                os.pwrite(file.fileno(), part, at)
 
 
 def damaged(rng, data):
@@ -101,7 +92,7 @@ def test_no_flipped_byte_reaches_a_client(served, workdir, count):
         right = content(rng)
         wrong = damaged(rng, right)
         block_size = create_map(rng, right)
-        write_sparse("disk.img", wrong)
+        images.write_sparse("disk.img", wrong)
         differing = {at // block_size for at in range(0, len(right)) if right[at] != wrong[at]} if right != wrong else set()
         for client in ('qemu-img convert -f raw -O raw "$uri" out', 'nbdcopy "$uri" out', 'nbdcopy --no-extents "$uri" out'):
             pathlib.Path("out").unlink(missing_ok=True)
@@ -140,7 +131,7 @@ def test_policies(served, workdir):
     create_map(random.Random(1), data)
     wrong = bytearray(data)
     wrong[70000] ^= 1
-    write_sparse("disk.img", wrong)
+    images.write_sparse("disk.img", wrong)
     done = served('nbdcopy "$uri" out', "map=disk.blkmap", "map-policy=log")
     assert done.returncode == 0 and "differs from the map" in done.stderr, done
     assert pathlib.Path("out").read_bytes() == wrong
@@ -152,7 +143,7 @@ def test_many_connections(served, workdir):
     rng = random.Random(16)
     data = b"".join(rng.choice((rng.randbytes(MIB), bytes(MIB))) for _ in range(48)) + rng.randbytes(777 * 512)
     create_map(rng, data)
-    write_sparse("disk.img", data)
+    images.write_sparse("disk.img", data)
     copy = 'nbdcopy --connections=16 --threads=16 --requests=8 --request-size=65536 "$uri" out'
     done = served(copy, "map=disk.blkmap", "map-make=made.blkmap")
     assert done.returncode == 0, done
@@ -160,7 +151,7 @@ def test_many_connections(served, workdir):
     assert blkhash("map", "diff", "--extents", "disk.blkmap", "made.blkmap").stdout == b""
     wrong = bytearray(data)
     wrong[len(data) - 5] ^= 4
-    write_sparse("disk.img", wrong)
+    images.write_sparse("disk.img", wrong)
     assert served(copy, "map=disk.blkmap").returncode != 0
 
 
@@ -170,7 +161,7 @@ def test_maps_of_what_passes(served, workdir, count):
     for _ in range(count):
         data = content(rng)
         size = create_map(rng, data)
-        write_sparse("disk.img", data)
+        images.write_sparse("disk.img", data)
         digest = re.search(r"(sha256|blake3)", blkhash("map", "show", "disk.blkmap").stdout.decode())[1]
         client = rng.choice(('qemu-img convert -f raw -O raw "$uri" out', 'nbdcopy "$uri" out'))
         done = served(client, "map-make=made.blkmap", f"map-digest={digest}", f"map-block-size={size}")

@@ -20,7 +20,7 @@ import blkmap as reference
 import images
 import servers
 from commands import HANG, ROOT, blksum_path, mostly_slow
-from maps import attempt, blkmap, random_content, show, write_sparse
+from maps import attempt, blkmap, random_content, show
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -85,7 +85,7 @@ def compare(command, left, right, *options):
 def test_roots_are_those_of_veritysetup(workdir, block_size, seed):
     rng = random.Random(f"{seed} {block_size}")
     content = random_content(rng, rng.choice([2, 3, 127, 128, 129, 200]), block_size)
-    raw = write_sparse(workdir / "raw", content)
+    raw = images.write_sparse(workdir / "raw", content)
     blkmap("create", "--block-size", block_size, raw)
     map = show("raw.blkmap")
     assert map["root"] == verity_root(raw, block_size)
@@ -96,7 +96,7 @@ def test_roots_are_those_of_veritysetup(workdir, block_size, seed):
 
 def test_formats_have_the_same_content_id(workdir):
     content = random_content(random.Random(1), 300)
-    raw = write_sparse(workdir / "raw", content)
+    raw = images.write_sparse(workdir / "raw", content)
     images.convert(raw, "plain.qcow2")
     images.convert(raw, "small.qcow2", flags=["-c"])
     images.create("top.qcow2", len(content), "-F", "qcow2", "-b", "plain.qcow2")
@@ -119,7 +119,7 @@ CHECKSUMS = ["streams:4", "streams:7", "flat", "concat", "fs-verity", "dm-verity
 def test_checksums_are_those_of_blksum(workdir, digest):
     content = random_content(random.Random(digest), 140)
     for size in [len(content), len(content) - 1000]:
-        raw = write_sparse(workdir / "raw", content[:size])
+        raw = images.write_sparse(workdir / "raw", content[:size])
         blkmap("create", "--force", "-d", digest, raw)
         for construction in CHECKSUMS:
             options = ["-d", digest, "--construction", construction, "--block-size", BLOCK]
@@ -132,7 +132,7 @@ def test_checksums_are_those_of_blksum(workdir, digest):
 
 
 def test_checksum_lines_are_checked_by_blksum(workdir):
-    write_sparse(workdir / "raw", random_content(random.Random(2), 20))
+    images.write_sparse(workdir / "raw", random_content(random.Random(2), 20))
     blkmap("create", "raw")
     lines = blkmap("checksum", "--tag", "--construction", "flat", "--construction", "streams", "raw.blkmap")
     (workdir / "SUMS").write_text(lines)
@@ -141,7 +141,7 @@ def test_checksum_lines_are_checked_by_blksum(workdir):
 
 def test_checksum_lines_of_a_part_are_checked_by_blksum(workdir):
     """The tag says the snapshot and the partition that the map is of. Another part does not match."""
-    write_sparse(workdir / "raw", random_content(random.Random(2), 200))
+    images.write_sparse(workdir / "raw", random_content(random.Random(2), 200))
     images.run("sfdisk", "-q", "raw", stdin=None, input=b"label: gpt\nstart=2048,size=4096\nsize=2M\n")
     images.qemu_img("convert", "-O", "qcow2", "raw", "disk.qcow2")
     images.qemu_img("snapshot", "-c", "be fore", "disk.qcow2")
@@ -171,7 +171,7 @@ def test_checksum_lines_of_a_part_are_checked_by_blksum(workdir):
 
 
 def test_checksum_beside_a_map(workdir):
-    write_sparse(workdir / "raw", random_content(random.Random(3), 20))
+    images.write_sparse(workdir / "raw", random_content(random.Random(3), 20))
     assert blkmap("create", "--checksum", "raw").split()[0] == blksum("raw")
     lines = blkmap("create", "--force", "--checksum=flat", "--checksum=concat", "raw").splitlines()
     assert [line.split(" (")[0] for line in lines] == [
@@ -181,7 +181,7 @@ def test_checksum_beside_a_map(workdir):
 
 
 def test_a_map_goes_through_a_pipe(workdir):
-    write_sparse(workdir / "raw", random_content(random.Random(4), 300))
+    images.write_sparse(workdir / "raw", random_content(random.Random(4), 300))
     (workdir / "piped").write_bytes(attempt("create", "-o", "-", "raw").stdout)
     blkmap("create", "raw")
     assert blkmap("check", "piped") == "piped: OK\n"
@@ -232,8 +232,8 @@ def test_differences_are_those_of_the_bytes(workdir, seed):
     block_size = rng.choice([512, 4096, BLOCK])
     base = random_content(rng, rng.choice([3, 128, 300]), block_size)
     left, right = change(rng, base, block_size), change(rng, base, block_size)
-    write_sparse(workdir / "left", left)
-    write_sparse(workdir / "right", right)
+    images.write_sparse(workdir / "left", left)
+    images.write_sparse(workdir / "right", right)
     images.convert("left", "left.qcow2")
     images.convert("right", "right.qcow2", flags=["-c"])
     for side in ["left", "right"]:
@@ -263,8 +263,8 @@ def test_first_difference_is_that_of_qemu_img(workdir, seed):
     base = random_content(rng, 200)
     at = rng.randrange(len(base))
     other = base[:at] + bytes([base[at] ^ 1]) + base[at + 1 :]
-    write_sparse(workdir / "left", base)
-    write_sparse(workdir / "right", other)
+    images.write_sparse(workdir / "left", base)
+    images.write_sparse(workdir / "right", other)
     output = images.attempt("qemu-img", "compare", "-f", "raw", "-F", "raw", "left", "right")
     offset = int(re.search(rb"offset (\d+)", output.stdout)[1])
     extents = attempt("diff", "--extents", "left", "right").stdout.split()
@@ -277,11 +277,11 @@ TAILS = [b"", bytes(1), bytes(600), bytes(3 * MIB), bytes(MIB) + b"x", b"x" + by
 @pytest.mark.parametrize("size", [0, 512, BLOCK - 512, BLOCK, 2 * MIB + 512])
 def test_zeros_at_the_end_are_ignored_as_qemu_img_does(workdir, size):
     content = random.Random(size).randbytes(size)
-    write_sparse("short", content)
+    images.write_sparse("short", content)
     blkmap("create", "-o", "short.blkmap", "short")
     for number, tail in enumerate(TAILS):
         name = f"long{number}"
-        write_sparse(name, content + tail)
+        images.write_sparse(name, content + tail)
         blkmap("create", "-o", f"{name}.blkmap", name)
         # It compares whole sectors.
         expected = images.attempt("qemu-img", "compare", "-f", "raw", "-F", "raw", "short", name).returncode
@@ -304,19 +304,19 @@ def test_zeros_at_the_end_are_ignored_as_qemu_img_does(workdir, size):
 def test_what_follows_the_first_image_is_ignored(workdir, size):
     """As on a card that is larger than its image, and holds old data there."""
     content = random.Random(size).randbytes(size)
-    write_sparse("image", content)
+    images.write_sparse("image", content)
     blkmap("create", "-o", "image.blkmap", "image")
     changed = content[:-1] + bytes([content[-1] ^ 1])
     for number, (start, tail) in enumerate(itertools.product((content, changed, content[:-1]), TAILS)):
         name = f"card{number}"
-        write_sparse(name, start + tail)
+        images.write_sparse(name, start + tail)
         expected = int((start + tail)[:size] != content)
         for command, left in [("verify", "image.blkmap"), ("diff", "image.blkmap"), ("diff", "image")]:
             result = attempt(command, "--ignore-tail", left, name)
             assert result.returncode == expected, (number, result)
     result = attempt("diff", "--ignore-tail", "image", "image.blkmap")
     assert result.returncode == 2 and b"RIGHT is a map" in result.stderr
-    write_sparse("nothing", b"")
+    images.write_sparse("nothing", b"")
     blkmap("create", "-o", "nothing.blkmap", "nothing")
     for command, left in [("verify", "nothing.blkmap"), ("diff", "nothing")]:
         result = attempt(command, "--ignore-tail", left, "image")
@@ -326,8 +326,8 @@ def test_what_follows_the_first_image_is_ignored(workdir, size):
 def test_extents_are_what_has_to_be_copied(workdir):
     rng = random.Random(8)
     base = random_content(rng, 200)
-    write_sparse(workdir / "left", base)
-    write_sparse(workdir / "right", change(random.Random(3), base, BLOCK))
+    images.write_sparse(workdir / "left", base)
+    images.write_sparse(workdir / "right", change(random.Random(3), base, BLOCK))
     right = (workdir / "right").read_bytes()
     result = attempt("diff", "--extents", "left", "right")
     copy = bytearray(base)
@@ -369,7 +369,7 @@ def test_maps_that_cannot_be_compared(workdir):
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_shards_make_the_whole(workdir, count):
     content = random_content(random.Random(count), 700, 512) + b"tail"
-    write_sparse(workdir / "raw", content)
+    images.write_sparse(workdir / "raw", content)
     names = []
     for shard in range(1, count + 1):
         blkmap("create", "--block-size", 512, "--shard", f"{shard}/{count}", "-o", "s{shard}", "raw")
@@ -390,7 +390,7 @@ def test_shards_make_the_whole(workdir, count):
 
 
 def test_shards_by_number(workdir):
-    write_sparse("raw", random_content(random.Random(7), 1000))
+    images.write_sparse("raw", random_content(random.Random(7), 1000))
     blkmap("create", "raw")
     merge = ["merge", "--force", "--shards", 4, "-o", "all", "part {shard}.blkmap"]
     assert attempt(*merge).stderr == b"blkhash: 'part {shard}.blkmap': none of the shards is there\n"
@@ -411,7 +411,7 @@ def test_shards_by_number(workdir):
 
 def test_interrupted_shards_are_missing(workdir):
     """A full disk stands for the interruption."""
-    write_sparse("raw", random.Random(1).randbytes(20 * MIB))
+    images.write_sparse("raw", random.Random(1).randbytes(20 * MIB))
     make = ["create", "--block-size", "512", "--checkpoint", "0.001", "-o", "{shard}.blkmap"]
     limit = "trap '' XFSZ; ulimit -f 256; exec \"$0\" map \"$@\""
     program = str(blksum_path().with_name("blkhash"))
@@ -468,7 +468,7 @@ def wait_for_pages(path, process, seconds):
 def test_killed_and_resumed(workdir, seed):
     rng = random.Random(seed)
     content = random_content(rng, 40_000, 512) + b"odd"
-    write_sparse(workdir / "raw", content)
+    images.write_sparse(workdir / "raw", content)
     blkmap("create", "--block-size", 512, "-o", "whole.blkmap", "raw")
     program = str(blksum_path().with_name("blkhash"))
     command = [program, "map", "create", "--block-size", "512", "--checkpoint", "0.001", "-o", "map.blkmap", "raw"]
@@ -495,7 +495,7 @@ def test_killed_and_resumed(workdir, seed):
 
 
 def test_only_the_same_image_is_resumed(workdir):
-    write_sparse(workdir / "raw", random_content(random.Random(1), 40_000, 512))
+    images.write_sparse(workdir / "raw", random_content(random.Random(1), 40_000, 512))
     blkmap("create", "--block-size", 512, "--checkpoint", "0.001", "-o", "map", "raw")
     whole = (workdir / "map").read_bytes()
     commits = reference.read(whole).commit.sequence
@@ -513,7 +513,7 @@ def test_only_the_same_image_is_resumed(workdir):
 
 
 def test_unchanged_images_are_not_read_again(workdir):
-    write_sparse(workdir / "raw", random_content(random.Random(1), 100))
+    images.write_sparse(workdir / "raw", random_content(random.Random(1), 100))
     blkmap("create", "--if-changed", "raw")
     before = (workdir / "raw.blkmap").read_bytes()
     blkmap("create", "--if-changed", "raw")
@@ -526,7 +526,7 @@ def test_unchanged_images_are_not_read_again(workdir):
 
 
 def test_servers_show_no_changes(workdir):
-    write_sparse(workdir / "raw", random_content(random.Random(1), 100))
+    images.write_sparse(workdir / "raw", random_content(random.Random(1), 100))
     with contextlib.closing(servers.Servers()) as started:
         uri = started.qemu_nbd("raw").uri()
         blkmap("create", "-o", "map", uri)
@@ -552,7 +552,7 @@ def test_other_files_are_not_overwritten(workdir):
 
 def test_a_full_disk(workdir):
     """The map is written to a file system that is too small, and what is there continues elsewhere."""
-    write_sparse(workdir / "raw", random.Random(1).randbytes(20 * MIB))
+    images.write_sparse(workdir / "raw", random.Random(1).randbytes(20 * MIB))
     limit = "ulimit -f 256; exec \"$0\" map create --block-size 512 --checkpoint 0.001 -o map raw"
     program = str(blksum_path().with_name("blkhash"))
     result = images.attempt("bash", "-c", f"trap '' XFSZ; {limit}", program)
@@ -567,7 +567,7 @@ def test_a_full_disk(workdir):
 
 def small_map(workdir):
     content = random_content(random.Random(5), 300, 512) + b"tail"
-    write_sparse(workdir / "raw", content)
+    images.write_sparse(workdir / "raw", content)
     blkmap("create", "--block-size", 512, "raw")
     return (workdir / "raw.blkmap").read_bytes()
 
@@ -632,7 +632,7 @@ def test_seals(workdir):
 
 
 def test_work_on_maps_has_progress(workdir):
-    write_sparse("raw", random.Random(1).randbytes(4 * MIB))
+    images.write_sparse("raw", random.Random(1).randbytes(4 * MIB))
     for shard in [1, 2]:
         blkmap("create", "--block-size", 512, "--shard", f"{shard}/2", "-o", "{shard}.blkmap", "raw")
     merge = ["merge", "-o", "all.blkmap", "1-of-2.blkmap", "2-of-2.blkmap"]

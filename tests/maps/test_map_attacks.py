@@ -13,7 +13,7 @@ import blkmap as reference
 import filesystems
 import images
 from commands import blksum_path
-from maps import BLOCK, MIB, attempt, blkmap, random_content, write_sparse
+from maps import BLOCK, MIB, attempt, blkmap, random_content
 
 KEY = b"k" * 32
 
@@ -252,7 +252,7 @@ def test_the_search_for_a_commit_ends(disk):
 @pytest.mark.root
 def test_a_device_is_not_known_again(workdir):
     """Nothing but its size shows that it is the same."""
-    write_sparse("one.img", random.Random(1).randbytes(20 * MIB))
+    images.write_sparse("one.img", random.Random(1).randbytes(20 * MIB))
     with filesystems.attached("one.img") as device:
         result = attempt("create", device)
         assert (result.returncode, b"-o FILE says where the map of a device goes" in result.stderr) == (2, True)
@@ -314,7 +314,7 @@ def test_a_picture_replaces_no_side(disk):
 
 
 def test_if_changed_overwrites_only_the_map_of_the_same(disk):
-    write_sparse("other.img", bytes(MIB))
+    images.write_sparse("other.img", bytes(MIB))
     make = ["create", "--block-size", 512, "--if-changed", "-o", "disk.img.blkmap"]
     before = pathlib.Path("disk.img.blkmap").read_bytes()
     for other in [
@@ -370,11 +370,11 @@ def test_what_cannot_be_mapped_is_refused_at_once(disk):
 def test_the_end_of_a_short_copy_is_an_extent(workdir):
     """The right side is longer within the last block of the left one."""
     content = random_content(random.Random(2), 20) + b"end"
-    write_sparse("copy", content)
-    write_sparse("original", content + bytes(600))
+    images.write_sparse("copy", content)
+    images.write_sparse("original", content + bytes(600))
     assert attempt("diff", "--extents", "copy", "original").stdout.decode() == f"{20 * BLOCK} 603\n"
     assert attempt("diff", "--extents", "--ignore-zero-tail", "copy", "original").stdout == b""
-    write_sparse("original", content + bytes(BLOCK))
+    images.write_sparse("original", content + bytes(BLOCK))
     assert attempt("diff", "--extents", "copy", "original").stdout.decode() == f"{20 * BLOCK} {BLOCK + 3}\n"
 
 
@@ -386,7 +386,7 @@ def test_blocks_that_are_not_known_are_not_silent(disk):
 
 
 def test_a_map_of_a_partition_says_so(workdir):
-    write_sparse("disk.img", random.Random(1).randbytes(3 * MIB))
+    images.write_sparse("disk.img", random.Random(1).randbytes(3 * MIB))
     images.run("sfdisk", "-q", "disk.img", stdin=None, input=b"label: dos\n start=2048, size=2048\n")
     blkmap("create", "--partition", 1, "-o", "p1.blkmap", "disk.img")
     assert "disk.img (raw), partition 1\n" in blkmap("show", "p1.blkmap")
@@ -398,7 +398,7 @@ def test_a_map_of_a_partition_says_so(workdir):
 
 
 def test_equal_maps_show_their_zeros(workdir):
-    write_sparse("raw", bytes(100 * MIB) + b"x" * MIB)
+    images.write_sparse("raw", bytes(100 * MIB) + b"x" * MIB)
     blkmap("create", "raw")
     summary = json.loads(blkmap("diff", "--json", "raw.blkmap", "raw.blkmap").splitlines()[-1])
     assert summary["zeros"] >= 12 * 128 and summary["same_content"] is True
@@ -407,7 +407,7 @@ def test_equal_maps_show_their_zeros(workdir):
 @pytest.fixture
 def partitioned(workdir):
     """disk.img with partitions of 2 MiB at 1 MiB and of 1000 sectors at 4 MiB, and its map."""
-    write_sparse("disk.img", random.Random(6).randbytes(6 * MIB))
+    images.write_sparse("disk.img", random.Random(6).randbytes(6 * MIB))
     table = b"label: dos\nstart=2048, size=4096\nstart=8192, size=1000\nstart=9217, size=1024\n"
     images.run("sfdisk", "-q", "disk.img", stdin=None, input=table)
     blkmap("create", "disk.img")

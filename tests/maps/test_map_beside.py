@@ -13,7 +13,7 @@ import blkmap as reference
 import images
 import servers
 from commands import blksum_path
-from maps import BLOCK, MIB, blkmap, random_content, show, write_sparse
+from maps import BLOCK, MIB, blkmap, random_content, show
 
 OPTIONS = [
     [],
@@ -57,7 +57,7 @@ def failure(*args, **kwargs):
 def disk(workdir):
     """disk.img with zeros, runs of zeros and an odd size, and disk.qcow2 with the same content."""
     content = random_content(random.Random(3), 300) + b"end".ljust(512, b"\1")
-    write_sparse("disk.img", content)
+    images.write_sparse("disk.img", content)
     images.convert("disk.img", "disk.qcow2")
     return content
 
@@ -117,7 +117,7 @@ def test_standard_input(disk):
 
 
 def test_partitions(workdir):
-    write_sparse("disk.img", b"\1" * 4 * MIB)
+    images.write_sparse("disk.img", b"\1" * 4 * MIB)
     table = "label: dos\n start=2048, size=2048\n"
     images.run("sfdisk", "-q", "disk.img", stdin=None, input=table.encode())
     assert lines("--map", "p1.blkmap", "--partition", 1, "disk.img")
@@ -209,7 +209,7 @@ def listed(disk):
     content = bytearray(disk)
     content[BLOCK] ^= 1
     content[-1] ^= 1
-    write_sparse("damaged.img", content)
+    images.write_sparse("damaged.img", content)
     images.convert("damaged.img", "disk.qcow2")
     return content
 
@@ -240,11 +240,11 @@ def test_a_failure_says_where(listed):
 
 
 def test_a_failure_says_that_the_size_differs(listed):
-    write_sparse("longer.img", listed + bytes(3 * BLOCK))
+    images.write_sparse("longer.img", listed + bytes(3 * BLOCK))
     images.convert("longer.img", "disk.qcow2")
     size = len(listed)
     assert f"and in its size, {size + 3 * BLOCK} instead of {size}: " in failure_of_check()
-    write_sparse("shorter.img", listed[: 2 * BLOCK])
+    images.write_sparse("shorter.img", listed[: 2 * BLOCK])
     images.convert("shorter.img", "disk.qcow2")
     expected = f"in 1 block of 64 KiB between 65536 and 131072 and in its size, 131072 instead of {size}: "
     assert expected in failure_of_check()
@@ -268,7 +268,7 @@ def test_only_a_map_of_the_content_is_used(listed):
 
 def test_a_map_with_other_blocks_is_used(listed):
     os.remove("disk.qcow2.blkmap")
-    write_sparse("before.img", bytes(listed[:BLOCK]) + bytes([listed[BLOCK] ^ 1]) + bytes(listed[BLOCK + 1 :]))
+    images.write_sparse("before.img", bytes(listed[:BLOCK]) + bytes([listed[BLOCK] ^ 1]) + bytes(listed[BLOCK + 1 :]))
     images.convert("before.img", "right.qcow2")
     lines("--block-size", "4k", "-d", "crc32c", "--map", "disk.qcow2.blkmap", "right.qcow2")
     expected = "in 1 block of 4 KiB between 65536 and 69632: blkhash map verify"

@@ -14,7 +14,7 @@ import pytest
 
 import images
 from commands import blkhash, blksum_path
-from maps import BLOCK, blkmap, write_sparse
+from maps import BLOCK, blkmap
 
 PARTITION = ["--partition", "9"]
 
@@ -26,7 +26,7 @@ def blksum(*args):
 @pytest.fixture
 def disk(workdir):
     """disk.img and disk.qcow2 with 20 blocks, the folder maps, and a umask that leaves all to the program."""
-    write_sparse("disk.img", random.Random(7).randbytes(20 * BLOCK))
+    images.write_sparse("disk.img", random.Random(7).randbytes(20 * BLOCK))
     images.convert("disk.img", "disk.qcow2")
     os.mkdir("maps")
     before = os.umask(0)

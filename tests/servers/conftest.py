@@ -13,7 +13,7 @@ import images
 import oci_images
 import servers as nbd
 import web_servers
-from web import KINDS, MIB, content, write_sparse
+from web import KINDS, MIB, content
 
 # Variables that select a proxy.
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -62,7 +62,7 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("images")
     root.chmod(0o755)
     data = content(9 * MIB + 512)
-    write_sparse(root / "sparse.img", data)
+    images.write_sparse(root / "sparse.img", data)
     (root / "full.img").write_bytes(random.Random(2).randbytes(5 * MIB))
     (root / "odd.img").write_bytes(random.Random(3).randbytes(2 * MIB + 12345))
     (root / "tiny.img").write_bytes(b"x")

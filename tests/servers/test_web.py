@@ -15,7 +15,7 @@ import servers as nbd
 import web_servers
 from commands import assert_refused
 from random_images import GENERATORS
-from web import KINDS, content, values, write_sparse
+from web import KINDS, content, values
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -124,7 +124,7 @@ def stored(name):
 @pytest.mark.parametrize("kind", KINDS)
 def test_bytes_of_a_raw_image(blksum, web, root, kind):
     """HTTP has no holes. Each byte is sent once."""
-    write_sparse("disk.img", content(40 * MIB + 512))
+    images.write_sparse("disk.img", content(40 * MIB + 512))
     server = web.start(kind, root)
     assert blksum.hex(server.url("disk.img")) == blksum.hex("disk.img")
     requests = server.requests("disk.img")
@@ -155,7 +155,7 @@ def test_bytes_of_a_qcow2_image(blksum, web, root, kind):
 
 
 def test_bytes_of_a_compressed_image(blksum, web, root):
-    write_sparse("disk.img", content(40 * MIB))
+    images.write_sparse("disk.img", content(40 * MIB))
     images.convert(pathlib.Path("disk.img"), pathlib.Path("disk.qcow2"), flags=("-c",))
     server = web.start("nginx", root)
     assert blksum.hex(server.url("disk.qcow2")) == blksum.hex("disk.img")
@@ -242,7 +242,7 @@ def test_redirects(blksum, web, folder, status):
 
 
 def test_password(blksum, web, root):
-    write_sparse("disk.img", content(3 * MIB))
+    images.write_sparse("disk.img", content(3 * MIB))
     pathlib.Path("passwords").write_text("alice:{PLAIN}se cr@t\n")
     server = web.start("nginx", root, more=f"auth_basic tests; auth_basic_user_file {root}/passwords;")
     url = server.url("disk.img", user="alice:se%20cr%40t")
@@ -261,7 +261,7 @@ def test_password(blksum, web, root):
 
 
 def test_password_is_not_sent_elsewhere(blksum, web, root):
-    write_sparse("disk.img", content(3 * MIB))
+    images.write_sparse("disk.img", content(3 * MIB))
     other = web.start("caddy", root)
     first = web.start("nginx", root, more=f"location / {{ return 302 {other.url()[:-1]}$request_uri; }}")
     url = first.url("disk.img", user="alice:secret")

@@ -13,7 +13,7 @@ import ewf_images
 import images
 import iso_images
 from commands import BLKSUM, HANG
-from web import MIB, content, values, write_sparse
+from web import MIB, content, values
 
 BLKCOPY, BLKHASH = (str(BLKSUM.with_name(name)) for name in ("blkcopy", "blkhash"))
 
@@ -131,7 +131,7 @@ def test_check_file_on_a_server(blksum, web, root, tls, kind):
     """Its names belong to images next to it."""
     (root / "below").mkdir()
     for name in ("disk.img", "below/disk 2.img"):
-        write_sparse(name, content(2 * MIB, seed=name))
+        images.write_sparse(name, content(2 * MIB, seed=name))
     pathlib.Path("SUMS").write_bytes(blksum("disk.img", "below/disk 2.img").stdout)
     encrypted = tls / "good" if kind == "nginx" else None
     server = web.start(kind, root, tls=encrypted)
@@ -196,7 +196,7 @@ def test_a_run_without_urls_has_no_socket_and_no_other_thread(folder, served, wo
 
 def test_only_the_server_is_connected_to(web, root):
     """Of all servers of this machine, by their addresses in the trace."""
-    write_sparse("disk.img", content(3 * MIB))
+    images.write_sparse("disk.img", content(3 * MIB))
     server = web.start("nginx", root)
     lines = traced([server.url("disk.img", host="127.0.0.1")], "connect")
     connects = [line for line in lines if "AF_INET" in line]
@@ -208,7 +208,7 @@ def test_many_images_in_one_run(blksum, web, root):
     rng = random.Random(1)
     names = [f"{at}.img" for at in range(40)]
     for name in names:
-        write_sparse(name, content(rng.choice([512, 70_000, MIB, 3 * MIB]) // 512 * 512, seed=name))
+        images.write_sparse(name, content(rng.choice([512, 70_000, MIB, 3 * MIB]) // 512 * 512, seed=name))
     server = web.start("nginx", root)
     urls = [server.url(name) for name in names]
     assert values(blksum(*urls)) == values(blksum(*names))

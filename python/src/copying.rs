@@ -121,7 +121,7 @@ impl Job {
     fn open_destination(
         &self,
         opened: &Opened,
-        files: &Unfinished,
+        files: &Arc<Unfinished>,
     ) -> Result<(Box<dyn blkcopy::Destination>, blkcopy::Found), Failure> {
         let base = match &self.only {
             Some(Only::Differing(path)) => Some(path),

@@ -248,7 +248,7 @@ impl Applying {
     fn run(
         &self,
         delta: &Path,
-        file: &Unfinished,
+        file: &Arc<Unfinished>,
         [writing, reading]: &[Progress; 2],
     ) -> Result<Done, Failure> {
         let reader = File::open(delta);

@@ -1,9 +1,15 @@
 //! Opens the destination of a copy, unless something would be lost.
 
 use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::Arc;
 
-use blkcopy::{Destination, Existing, FileName, Found, Others, Place, Reading, Refused, Zeros};
+use blkcopy::{
+    Destination, Error, Existing, FileName, Found, Others, Place, Reading, Refused, Syncer,
+    Zeroing, Zeros,
+};
 use blkimage::{Identity, Image, Location, OpenOptions};
 
 use crate::errors::Failure;
@@ -11,7 +17,7 @@ use crate::new_file::Unfinished;
 use crate::open::Name;
 
 /// Opens the destination for a copy of a source, which is `None` for a delta. A new file, or one that is empty, is recorded in
-/// `file`. `others` are other files that are read or written, and what they are.
+/// `unfinished`, and nothing is changed after these are abandoned. `others` are other files that are read or written, and what they are.
 pub fn open(
     destination: &Name,
     existing: Existing,
@@ -19,7 +25,7 @@ pub fn open(
     others: &[(&Path, &str)],
     zeros: Zeros,
     options: &OpenOptions,
-    file: &Unfinished,
+    unfinished: &Arc<Unfinished>,
 ) -> Result<(Box<dyn Destination>, Found), Failure> {
     let name = destination.as_os_str();
     let refused = |refused| Failure::Refused(refused, name.to_owned());
@@ -27,7 +33,9 @@ pub fn open(
     let files = others.iter().filter_map(|(path, what)| Some((Identity::of(path)?, *what)));
     let others = Others { source: reading, files: &files.collect::<Vec<_>>() };
     let (place, spare) = match destination.location() {
-        Location::Path(path) => of_path(path, existing, &others, image, file).map_err(refused)?,
+        Location::Path(path) => {
+            of_path(path, existing, &others, image, unfinished).map_err(refused)?
+        }
         _ => {
             let uri = name.to_str().ok_or_else(|| {
                 Failure::Value(name.display().to_string(), "is a URI that is not UTF-8".into())
@@ -38,9 +46,59 @@ pub fn open(
     let found = place.found().clone();
     let destination = place.into_destination(image, zeros, options).map_err(refused)?;
     if let Some(spare) = spare {
-        file.found_empty(spare).map_err(|error| refused(Refused::Open(error)))?;
+        unfinished.found_empty(spare).map_err(|error| refused(Refused::Open(error)))?;
     }
-    Ok((destination, found))
+    Ok((Box::new(Revocable { destination, unfinished: Arc::clone(unfinished) }), found))
+}
+
+/// A destination that is not changed after the copy was abandoned, while the thread that makes it may still wait for its source.
+struct Revocable {
+    destination: Box<dyn Destination>,
+    unfinished: Arc<Unfinished>,
+}
+
+impl Destination for Revocable {
+    fn begin(&mut self, size: Option<u64>, keeps: bool) -> Result<bool, Error> {
+        let change = self.unfinished.change();
+        let _change =
+            change.map_err(|source| Error::Destination { what: "cannot be changed", source })?;
+        self.destination.begin(size, keeps)
+    }
+
+    fn can_resize(&self) -> bool {
+        self.destination.can_resize()
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let _change = self.unfinished.change()?;
+        self.destination.write_all_at(bytes, offset)
+    }
+
+    fn zero(&self, offset: u64, length: u64, how: Zeroing) -> io::Result<bool> {
+        let _change = self.unfinished.change()?;
+        self.destination.zero(offset, length, how)
+    }
+
+    fn share(&self, file: BorrowedFd<'_>) -> bool {
+        self.unfinished.change().is_ok_and(|_change| self.destination.share(file))
+    }
+
+    fn end(&self, size: u64) -> io::Result<()> {
+        let _change = self.unfinished.change()?;
+        self.destination.end(size)
+    }
+
+    fn syncer(&self) -> io::Result<Syncer> {
+        self.destination.syncer()
+    }
+
+    fn current(&self) -> blkimage::Result<Image> {
+        self.destination.current()
+    }
+
+    fn read_back(&self) -> blkimage::Result<Image> {
+        self.destination.read_back()
+    }
 }
 
 /// Opens a file or a device. Returns also the file, if it was there and is empty.

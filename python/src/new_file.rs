@@ -6,7 +6,7 @@ use std::io;
 use std::mem;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf, absolute};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ pub fn to_new_file<'a>(
 /// New files of a copy that one thread creates and writes. Another one of the same process can remove them meanwhile.
 pub struct Unfinished {
     state: Mutex<State>,
+    /// Held for reading while a file is changed.
+    changes: RwLock<()>,
     process: Process,
 }
 
@@ -59,7 +61,7 @@ enum Undo {
 
 impl Unfinished {
     pub fn new() -> Self {
-        Self { state: Mutex::default(), process: Process::current() }
+        Self { state: Mutex::default(), changes: RwLock::default(), process: Process::current() }
     }
 
     /// Opens a file, or creates it for users who may read `files`, the files of an image. Returns whether it is new.
@@ -115,20 +117,33 @@ impl Unfinished {
         Ok(())
     }
 
+    /// Allows a change of a file while the result exists. Fails if the files were abandoned.
+    pub fn change(&self) -> io::Result<RwLockReadGuard<'_, ()>> {
+        let change = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+        drop(self.active()?);
+        Ok(change)
+    }
+
     /// Keeps the files, all of them or, if they were abandoned, none.
     pub fn keep(&self) {
         self.state().files.clear();
     }
 
     /// Removes the files that were created and still have their names, and empties others again, unless they are kept. None is
-    /// created later. A child, as of a callback that forks, leaves them to its parent.
+    /// created or changed later. A child, as of a callback that forks, leaves them to its parent.
     pub fn abandon(&self) {
         if self.process != Process::current() {
             return;
         }
         let mut state = self.state();
         state.is_abandoned = true;
-        mem::take(&mut state.files).into_iter().for_each(Undo::run);
+        let files = mem::take(&mut state.files);
+        drop(state);
+        // A file that is emptied must not grow again. One that is removed may, and a write to a dead server does not end.
+        let is_emptied = files.iter().any(|undo| matches!(undo, Undo::Empty(_)));
+        let _no_changes =
+            is_emptied.then(|| self.changes.write().unwrap_or_else(PoisonError::into_inner));
+        files.into_iter().for_each(Undo::run);
     }
 
     /// Returns the state, or an error if the files were abandoned.

@@ -235,26 +235,29 @@ def test_the_map_of_a_copy(disk):
 
 def test_nothing_is_left_without_a_checkpoint(disk, servers):
     slow = servers.nbdkit("--filter=delay", "file", "disk.raw", "rdelay=2").uri()
-    for existing in (False, True):
-        event = threading.Event()
-        threading.Timer(1, event.set).start()
-        if existing:
-            pathlib.Path("copy").touch()
-        with pytest.raises(blkhash.CancelledError):
-            blkhash.copy(slow, "copy", threads=1, cancel=event, map="copy.blkmap")
-        assert not os.path.exists("copy.blkmap")
-        assert os.path.exists("copy") == existing and (not existing or os.path.getsize("copy") == 0)
-    os.unlink("copy")
 
     def fail(done, total):
         raise KeyError
 
+    def cancelled(after, log):
+        event = threading.Event()
+        threading.Timer(after, event.set).start()
+        with pytest.raises(blkhash.CancelledError):
+            blkhash.copy(slow, "copy", threads=1, cancel=event, **log)
+
     with pytest.raises(KeyError):
         blkhash.copy(slow, "copy", threads=1, progress=fail, map="copy.blkmap")
     assert gone()
-    # A thread that remains makes no file later.
-    time.sleep(3)
+    cancelled(1, {"map": "copy.blkmap"})
     assert gone()
+    pathlib.Path("copy").touch()
+    # The first read tells the format, the next one is of the content.
+    for after, log in ((1, {"map": "copy.blkmap"}), (2.5, {})):
+        cancelled(after, log)
+        # A thread that remains makes no file later, and writes to none.
+        for wait in (0, 3):
+            time.sleep(wait)
+            assert os.path.getsize("copy") == 0 and not os.path.exists("copy.blkmap")
 
 
 def test_a_callback_that_raises(disk):

@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -50,6 +51,21 @@ def run(*args, status=0, **kwargs):
     result = subprocess.run(list(map(str, args)), capture_output=True, text=True, **kwargs)
     assert result.returncode == status, (args, result)
     return result.stdout
+
+
+def wait_for_threads():
+    """Waits for the threads of work that was cancelled."""
+
+    def name(thread):
+        try:
+            return (thread / "comm").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return ""
+
+    deadline = time.monotonic() + HANG
+    while any("blkhash" in name(thread) for thread in pathlib.Path("/proc/self/task").iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def script(code, *args, **kwargs):

@@ -17,12 +17,11 @@ import socket
 import subprocess
 import tarfile
 import threading
-import time
 
 import images
 import oci_images
 import pytest
-from conftest import BLKSUM, HANG, blksum, run
+from conftest import BLKSUM, HANG, blksum, run, wait_for_threads
 from images import qemu_img, qemu_io
 
 import blkhash
@@ -386,10 +385,7 @@ def test_cancel(tmp_path):
     threading.Timer(0.5, event.set).start()
     with pytest.raises(blkhash.CancelledError):
         blkhash.checksum(path, "sha3-512", construction="linear", cancel=event)
-    deadline = time.monotonic() + HANG
-    while any("blkhash" in pathlib.Path(it, "comm").read_text() for it in pathlib.Path("/proc/self/task").iterdir()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_for_threads()
 
 
 def test_a_served_image_outlives_the_thread_that_opened_it(folder):

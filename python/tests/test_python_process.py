@@ -55,11 +55,16 @@ import os, threading, time
 import blkhash
 
 h = blkhash.new("sha3-512", construction="linear", threads=1)
-data = bytes(256 << 20)
-thread = threading.Thread(target=h.update, args=(data,))
+data = bytes(16 << 20)
+forked = threading.Event()
+
+def work():
+    while not forked.is_set():
+        h.update(data)
+
+thread = threading.Thread(target=work)
 thread.start()
 time.sleep(0.1)
-assert thread.is_alive()
 pid = os.fork()
 if pid == 0:
     for call in (lambda: h.update(b"x"), lambda: h.zero(1 << 30), h.digest):
@@ -72,6 +77,7 @@ if pid == 0:
     os._exit(0)
 _, status = os.waitpid(pid, 0)
 assert status == 0, status
+forked.set()
 thread.join()
 assert len(h.digest()) == 64
 """

@@ -328,7 +328,8 @@ def test_interrupt(checksum, workdir):
             start = time.monotonic()
             out, _ = process.communicate(timeout=commands.HANG)
         assert (process.returncode, out) == (-number, b"")
-        assert time.monotonic() - start < 2
+        # The rest would take 20 seconds.
+        assert time.monotonic() - start < 10
     # No lock is left.
     images.qemu_io("disk", "write 0 512", fmt="raw")
 

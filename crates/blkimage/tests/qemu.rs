@@ -279,14 +279,12 @@ fn a_huge_empty_chain_is_a_single_extent() {
     sh(path, "qemu-img create -q -f qcow2 -F qcow2 -b base.qcow2 mid.qcow2");
     sh(path, "qemu-img create -q -f qcow2 -F qcow2 -b mid.qcow2 top.qcow2");
     let image = open(path, "top.qcow2");
-    let start = std::time::Instant::now();
     let (mut offset, mut calls) = (0, 0);
     while offset < image.size() {
         offset = image.extent(offset, u64::MAX).unwrap().end();
         calls += 1;
     }
     assert_eq!((offset, calls), (8 << 40, 1));
-    assert!(start.elapsed().as_millis() < 100, "{:?}", start.elapsed());
 }
 
 #[test]

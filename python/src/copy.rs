@@ -1,7 +1,6 @@
 //! `blkhash.copy()`: copies of images, read back and compared.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use blkcopy::{Existing, Verify};
@@ -15,7 +14,6 @@ use pyo3::types::PyDict;
 use crate::arguments::{self, Definition, value_error};
 use crate::copying::{Job, Log, Only, Passes};
 use crate::job::Watch;
-use crate::new_file::Unfinished;
 use crate::open::{Name, Request};
 
 /// Copies an image to a file, a block device or an NBD server, as raw bytes, and reads back what
@@ -174,13 +172,8 @@ pub fn copy<'py>(
         log,
         tuning,
     };
-    let files = Arc::new(Unfinished::new());
-    let done = Watch { progress, cancel }.run_passes(py, {
-        let files = Arc::clone(&files);
-        move |progress| job.run(&files, &Passes::new(progress))
-    });
-    // The work may continue for a while.
-    done.inspect_err(|_| files.abandon())?.into_result(py)
+    let watch = Watch { progress, cancel };
+    watch.write(py, move |files, progress| job.run(files, &Passes::new(progress)))?.into_result(py)
 }
 
 /// Reads which map to write: its path, whether an interrupted copy continues, and the seconds between checkpoints.

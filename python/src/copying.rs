@@ -13,9 +13,9 @@ use blksum::{Progress, Tuning};
 use crate::copied::Done;
 use crate::destination;
 use crate::errors::Failure;
-use crate::new_file::Unfinished;
 use crate::open::{Name, Opened, Request};
 use crate::open_map::{self, OpenMap};
+use crate::unfinished::Unfinished;
 
 /// The copy to make.
 pub struct Job {

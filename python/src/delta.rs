@@ -21,10 +21,10 @@ use crate::copy::parameters;
 use crate::destination;
 use crate::errors::Failure;
 use crate::job::Watch;
-use crate::new_file::Unfinished;
 use crate::open::{Name, Request};
 use crate::open_map::OpenMap;
 use crate::types;
+use crate::unfinished::Unfinished;
 
 /// Writes what differs between an image and a block map, which a host with the content of the map makes
 /// the image of with `apply_delta()`.
@@ -85,17 +85,11 @@ pub fn send_delta<'py>(
     let source = Request::new(source, options)?;
     let tuning = arguments::tuning(threads, source.options().max_zeros)?;
     let sending = Sending { source, delta, parameters, expected, tuning };
-    let file = Arc::new(Unfinished::new());
-    let sent = Watch { progress, cancel }.run(py, {
-        let file = Arc::clone(&file);
-        move |progress| {
-            let base = OpenMap::open(&base, None)?;
-            sending.run(&base, &file, progress)
-        }
+    let sent = Watch { progress, cancel }.write(py, move |files, [progress]| {
+        let base = OpenMap::open(&base, None)?;
+        sending.run(&base, files, progress)
     });
-    // The work may continue for a while.
-    let sent = sent.inspect_err(|_| file.abandon())?;
-    let Sent { copied, changed, length, .. } = sent;
+    let Sent { copied, changed, length, .. } = sent?;
     let checksum = copied.digests[0].to_string();
     types::SENT_DELTA.make(py, (checksum, copied.size, changed, length))
 }
@@ -110,7 +104,12 @@ struct Sending {
 }
 
 impl Sending {
-    fn run(&self, base: &OpenMap, new: &Unfinished, progress: &Progress) -> Result<Sent, Failure> {
+    fn run(
+        &self,
+        base: &OpenMap,
+        files: &Unfinished,
+        progress: &Progress,
+    ) -> Result<Sent, Failure> {
         let opened = self.source.open()?;
         let is_stream = self.delta.metadata().is_ok_and(|found| {
             let kind = found.file_type();
@@ -118,10 +117,7 @@ impl Sending {
         });
         let file = match is_stream {
             true => File::options().write(true).open(&self.delta),
-            false => match new.open(&self.delta, opened.files().chain([&*base.name])) {
-                Ok((_, false)) => Err(io::Error::from_raw_os_error(EEXIST)),
-                opened => opened.map(|(file, _)| file),
-            },
+            false => files.create(&self.delta, opened.files().chain([&*base.name])),
         };
         let file = file.map_err(|error| self.failed(error))?;
         self.write(base, opened.content(), file, progress)
@@ -227,12 +223,9 @@ pub fn apply_delta<'py>(
         parameters: parameters(&definition, digest, None)?,
         tuning: arguments::tuning(threads, None)?,
     };
-    let file = Arc::new(Unfinished::new());
-    let done = Watch { progress, cancel }.run_passes(py, {
-        let file = Arc::clone(&file);
-        move |progress| applying.run(&delta, &file, progress)
-    });
-    done.inspect_err(|_| file.abandon())?.into_result(py)
+    let watch = Watch { progress, cancel };
+    let done = watch.write(py, move |files, progress| applying.run(&delta, files, progress));
+    done?.into_result(py)
 }
 
 /// The delta to apply.
@@ -248,7 +241,7 @@ impl Applying {
     fn run(
         &self,
         delta: &Path,
-        file: &Arc<Unfinished>,
+        files: &Arc<Unfinished>,
         [writing, reading]: &[Progress; 2],
     ) -> Result<Done, Failure> {
         let reader = File::open(delta);
@@ -263,7 +256,7 @@ impl Applying {
             &[(delta, "the delta")],
             self.zeros,
             &options,
-            file,
+            files,
         )?;
         let apply = Apply::new().zeros(self.zeros).force(self.force);
         let parameters = slice::from_ref(&self.parameters);
@@ -275,8 +268,6 @@ impl Applying {
         Ok(Done { copied, format: "raw", verify: Verify::ReadBack })
     }
 }
-
-const EEXIST: i32 = rustix::io::Errno::EXIST.raw_os_error();
 
 /// Number of bytes that are read and written at a time.
 const BUFFER: usize = 256 << 10;

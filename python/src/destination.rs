@@ -13,8 +13,8 @@ use blkcopy::{
 use blkimage::{Identity, Image, Location, OpenOptions};
 
 use crate::errors::Failure;
-use crate::new_file::Unfinished;
 use crate::open::Name;
+use crate::unfinished::Unfinished;
 
 /// Opens the destination for a copy of a source, which is `None` for a delta. A new file, or one that is empty, is recorded in
 /// `unfinished`, and nothing is changed after these are abandoned. `others` are other files that are read or written, and what they are.

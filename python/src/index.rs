@@ -11,8 +11,8 @@ use crate::arguments::{self, value_error};
 use crate::errors::Failure;
 use crate::job::Watch;
 use crate::map;
-use crate::new_file::to_new_file;
-use crate::open_map::regular_file;
+use crate::open_map::{self, regular_file};
+use crate::unfinished::Unfinished;
 
 /// Writes the map of an index to a new file.
 #[pyfunction(name = "_import_map")]
@@ -33,12 +33,13 @@ pub fn import_map(
     options.block_size = block_size.map(arguments::block_size).transpose()?;
     options.image_size = image_size;
     let key = key.map(map::key).transpose()?;
-    Watch::NONE.run(py, move |_| import(&index, &output, format, &options, key))
+    Watch::NONE.write(py, move |files, [_]| import(&index, &output, files, format, &options, key))
 }
 
 fn import(
     name: &Path,
     output: &Path,
+    files: &Unfinished,
     format: Option<Format>,
     options: &Options,
     key: Option<Key>,
@@ -56,8 +57,7 @@ fn import(
     let index = Index::open(&file, name.as_os_str(), format, options).map_err(of_index)?;
     let info = Info::new(Made::Import(index.format().name().to_owned())).to_string();
     let header = index.header().map_err(of_index)?;
-    to_new_file(output, [name.as_os_str()], |file| {
-        let writer = Writer::new(file, header, index.image_size()).map_err(of_map)?;
-        index.write(writer.sealed_with(key), &info).map(drop).map_err(of_map)
-    })
+    let file = open_map::create(output, [name.as_os_str()], files)?;
+    let writer = Writer::new(file, header, index.image_size()).map_err(of_map)?;
+    index.write(writer.sealed_with(key), &info).map(drop).map_err(of_map)
 }

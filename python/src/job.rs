@@ -12,6 +12,7 @@ use blksum::Progress;
 use pyo3::prelude::*;
 
 use crate::errors::{self, Failure};
+use crate::unfinished::Unfinished;
 
 /// Callbacks of the caller during work.
 pub struct Watch<'a, 'py> {
@@ -72,6 +73,21 @@ impl Watch<'_, '_> {
                 Err(error)
             }
         }
+    }
+
+    /// Returns the result of `work` like [`run_passes`](Self::run_passes), and removes the files that it makes if there is none.
+    pub fn write<T: Send + 'static, const N: usize>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Arc<Unfinished>, &[Progress; N]) -> Result<T, Failure> + Send + 'static,
+    ) -> PyResult<T> {
+        let files = Arc::new(Unfinished::new());
+        let result = self.run_passes(py, {
+            let files = Arc::clone(&files);
+            move |progress| work(&files, progress)
+        });
+        // The work may continue for a while.
+        result.inspect_err(|_| files.abandon())
     }
 
     /// Waits for the result.

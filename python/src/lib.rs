@@ -5,7 +5,7 @@
 //!
 //! A pass (`job.rs`) runs on a thread of its own. The thread of the caller waits without the GIL. Every 50 ms it takes the GIL, looks for
 //! signals and at `cancel`, and calls `progress`. An exception cancels the pass. If the thread does not end within a
-//! second, it remains. The thread of the caller removes the new file of a copy even then (`new_file.rs`), and the other one changes
+//! second, it remains. The thread of the caller removes the new file of a copy even then (`unfinished.rs`), and the other one changes
 //! nothing later (`destination.rs`).
 //!
 //! What has threads, locks or connections cannot be used or dropped in a forked child, so it is `Owned`. An image that
@@ -38,7 +38,6 @@ mod job;
 mod lent;
 mod map;
 mod map_runs;
-mod new_file;
 mod new_map;
 mod open;
 mod open_map;
@@ -46,6 +45,7 @@ mod owners;
 mod process;
 mod sums;
 mod types;
+mod unfinished;
 mod update;
 
 /// The functions and classes that `blkhash/__init__.py` passes on.

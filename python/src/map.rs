@@ -20,8 +20,7 @@ use crate::errors::{self, Failure};
 use crate::input::Input;
 use crate::job::Watch;
 use crate::map_runs::Runs;
-use crate::new_file::to_new_file;
-use crate::open_map::OpenMap;
+use crate::open_map::{self, OpenMap};
 use crate::process::Owned;
 use crate::types;
 
@@ -382,12 +381,10 @@ impl Map {
     fn export(&self, py: Python<'_>, path: PathBuf, format: &str) -> PyResult<()> {
         let format = Format::written(format).map_err(value_error)?;
         let shared = self.shared(py)?;
-        Watch::NONE.run(py, move |_| {
+        Watch::NONE.write(py, move |files, [_]| {
             let OpenMap { map, name } = shared.here()?;
-            to_new_file(&path, [&**name], |file| {
-                blkindex::export(map, format, file)
-                    .map_err(|error| Failure::Map(error, name.clone()))
-            })
+            let file = open_map::create(&path, [&**name], files)?;
+            blkindex::export(map, format, file).map_err(|error| Failure::Map(error, name.clone()))
         })
     }
 

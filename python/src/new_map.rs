@@ -12,8 +12,9 @@ use crate::errors::Failure;
 use crate::input::Input;
 use crate::job::Watch;
 use crate::map;
-use crate::new_file::to_new_file;
 use crate::open::Opened;
+use crate::open_map;
+use crate::unfinished::Unfinished;
 
 /// Writes the map of an image to a new file.
 #[pyfunction(name = "_create_map")]
@@ -40,17 +41,18 @@ pub fn create_map(
     let input = Input::new(image)?;
     let tuning = arguments::tuning(threads, None)?;
     let watch = Watch { progress, cancel };
-    watch.run(py, move |progress| {
+    watch.write(py, move |files, [progress]| {
         let header = Header::new(algorithm, block_size, salt)
             .map_err(|error| Failure::Other(error.to_string()))?;
-        input.with_disk(|image| write(image, &output, header, key, &tuning, progress))
+        input.with_disk(|image| write(image, &output, files, header, key, &tuning, progress))
     })
 }
 
-/// Writes the file, or removes it.
+/// Writes the file. The caller removes it if that fails.
 fn write(
     image: &Opened,
     output: &Path,
+    files: &Unfinished,
     header: Header,
     key: Option<Key>,
     tuning: &Tuning,
@@ -58,11 +60,10 @@ fn write(
 ) -> Result<(), Failure> {
     let info = Info::new(Made::Read).describe(&image.subject());
     let content = image.content();
-    let written = |file| {
-        let writer = Writer::new(file, header, content.size())?.sealed_with(key);
-        blksum::map::write(writer, content, .., &info, tuning, progress).map(drop)
-    };
-    to_new_file(output, image.files(), |file| {
-        written(file).map_err(|error| Failure::Pass(error, output.as_os_str().to_owned()))
-    })
+    let file = open_map::create(output, image.files(), files)?;
+    let failed = |error| Failure::Pass(error, output.as_os_str().to_owned());
+    let writer = Writer::new(file, header, content.size()).map_err(|error| failed(error.into()))?;
+    blksum::map::write(writer.sealed_with(key), content, .., &info, tuning, progress)
+        .map(drop)
+        .map_err(failed)
 }

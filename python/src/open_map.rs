@@ -1,6 +1,6 @@
 //! Opens block maps.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -10,8 +10,8 @@ use blkindex::Format;
 use blkmap::{Error, Map};
 
 use crate::errors::{EISDIR, Failure};
-use crate::new_file::Unfinished;
 use crate::open::Opened;
+use crate::unfinished::Unfinished;
 
 /// An open map with its name.
 pub struct OpenMap {
@@ -50,6 +50,16 @@ pub fn expected(path: &Path) -> Result<ExpectedMap, Failure> {
             .map_err(|error| Failure::NotExpected(error, OsString::new(), name.to_owned())),
         _ => OpenMap::open(path, None).map(|opened| ExpectedMap::of_map(opened.map)),
     }
+}
+
+/// Creates the file of a map or an index, for users who may read `sources`, the files of an image or maps.
+pub fn create<'a>(
+    path: &Path,
+    sources: impl IntoIterator<Item = &'a OsStr>,
+    files: &Unfinished,
+) -> Result<File, Failure> {
+    let created = files.create(path, sources);
+    created.map_err(|error| Failure::Map(error.into(), path.as_os_str().to_owned()))
 }
 
 /// Opens or creates the map that a copy of this source writes, and locks it.

@@ -11,7 +11,7 @@ use crate::errors::Failure;
 use crate::input::Input;
 use crate::job::Watch;
 use crate::map::{self, Map};
-use crate::new_file::to_new_file;
+use crate::open_map;
 
 /// Writes the next state of a map to a new file.
 #[pyfunction(name = "_update_map")]
@@ -38,7 +38,7 @@ pub fn update_map(
     let input = Input::new(image)?;
     let tuning = arguments::tuning(threads, None)?;
     let watch = Watch { progress, cancel };
-    watch.run(py, move |progress| {
+    watch.write(py, move |files, [progress]| {
         let base = shared.here()?;
         let checked = base.map.check_base(key.as_ref());
         checked.map_err(|error| Failure::Map(error, base.name.clone()))?;
@@ -53,9 +53,8 @@ pub fn update_map(
                 );
                 updated.map(drop)
             };
-            to_new_file(&output, image.files().chain([&*base.name]), |file| {
-                written(file).map_err(|error| Failure::Pass(error, output.as_os_str().to_owned()))
-            })
+            let file = open_map::create(&output, image.files().chain([&*base.name]), files)?;
+            written(file).map_err(|error| Failure::Pass(error, output.as_os_str().to_owned()))
         })
     })
 }

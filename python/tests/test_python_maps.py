@@ -14,7 +14,7 @@ import threading
 import images
 import numpy
 import pytest
-from conftest import ROOT, blkmap, blksum, json_lines, run
+from conftest import ROOT, blkmap, blksum, json_lines, run, wait_for_threads
 
 import blkhash
 
@@ -214,6 +214,38 @@ def test_differences_of_images_have_options(tmp_path):
     for bad in ({"block_size": 1000}, {"threads": 0}):
         with pytest.raises(ValueError):
             blkhash.diff(path, path, **bad)
+
+
+@pytest.mark.parametrize("ends", ["cancel", "progress"])
+def test_a_map_that_is_not_complete_is_removed(tmp_path, servers, ends):
+    """Before the call ends, although its thread still waits for the server."""
+    rng = random.Random(7)
+    path = sparse(tmp_path / "disk.img", rng.randbytes(64 * BLOCK))
+    base = blkhash.create_map(path, tmp_path / "base")
+    slow = servers.nbdkit("--filter=delay", "file", path, "rdelay=3").uri()
+    new = tmp_path / "new"
+
+    class Begun:
+        def is_set(self):
+            return new.exists()
+
+    def progress(done, total):
+        if new.exists():
+            raise KeyError
+
+    options, error = {
+        "cancel": ({"cancel": Begun()}, blkhash.CancelledError),
+        "progress": ({"progress": progress}, KeyError),
+    }[ends]
+    for make in (
+        lambda: blkhash.create_map(slow, new, threads=1, **options),
+        lambda: blkhash.update_map(base, slow, new, changes=[(0, BLOCK)], threads=1, **options),
+    ):
+        with pytest.raises(error):
+            make()
+        assert not new.exists()
+    wait_for_threads()
+    assert not new.exists()
 
 
 @pytest.mark.parametrize("seed", range(4))

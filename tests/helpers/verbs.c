@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <blksum.h>
 
@@ -15,6 +16,14 @@ static void fail(void)
     printf("error %d %s\n", blksum_error_kind(error), blksum_error_message(error));
     blksum_error_free(error);
     error = NULL;
+}
+
+/* Cancels work once it has created a file. */
+static int exists(void *path, uint64_t done, uint64_t total)
+{
+    (void)done;
+    (void)total;
+    return access(path, F_OK) == 0;
 }
 
 static void print_hex(const unsigned char *md, unsigned int len)
@@ -252,6 +261,11 @@ static void run(char **word, int words, struct blksum_opts *opts)
         fclose(copy);
     } else if (strcmp(verb, "create") == 0) {
         if (blksum_map_create(word[2], image, opts, NULL, NULL, &error) != 0)
+            fail();
+        else
+            printf("\n");
+    } else if (strcmp(verb, "cancel") == 0) {
+        if (blksum_map_create(word[2], image, opts, exists, word[2], &error) != 0)
             fail();
         else
             printf("\n");

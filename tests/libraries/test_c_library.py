@@ -6,6 +6,7 @@ import pathlib
 import random
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -154,6 +155,19 @@ def test_random_images_and_maps(blksum, verbs, workdir, count):
             assert verbs("check", other, folder / "theirs.blkmap").split() == [f"{at}:1" for at in reversed(bad)]
         shutil.rmtree(folder)
     assert found > count // 4
+
+
+def test_a_map_that_is_not_complete_is_removed(verbs, workdir, servers):
+    """Before the call ends, although its thread still waits for the server. What gets the name then stays."""
+    pathlib.Path("disk").write_bytes(random.Random(7).randbytes(4 * MIB))
+    slow = servers.nbdkit("--filter=delay", "file", "disk", "rdelay=3").uri()
+    assert verbs("cancel", slow, workdir / "new").endswith(" cancelled")
+    assert not os.path.exists("new")
+    assert verbs("create", workdir / "disk", workdir / "new") == ""
+    whole = pathlib.Path("new").read_bytes()
+    # The thread ends when the server answers.
+    time.sleep(4)
+    assert pathlib.Path("new").read_bytes() == whole
 
 
 def test_errors_name_the_image(verbs, workdir):

@@ -1,15 +1,17 @@
 //! `struct blksum_map`: block maps, and blocks of content next to them.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_uchar, c_uint, c_void};
-use std::fs::{self, File};
+use std::fs::File;
+use std::io;
+use std::mem;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blkmap::{BlockCheck, BlockVerdict, Map, Writer};
 use blksum::Progress;
-use blksum::map::{Info, Made, new_file};
+use blksum::map::{Info, Made, NewName, new_file};
 
 use crate::boundary::{bytes, put, run, string};
 use crate::error_object::{Error, text};
@@ -19,6 +21,7 @@ use crate::image::{Image, Opened};
 use crate::job::{Watch, blksum_progress};
 use crate::options::{Options, settings};
 use crate::pass::{DIFFERENT, EQUAL, UNKNOWN, write_digest};
+use crate::process::Process;
 use crate::settings::Settings;
 
 /// `struct blksum_map`.
@@ -300,37 +303,76 @@ pub unsafe extern "C" fn blksum_map_create(
         run(error, -1, || {
             let (image, settings) = (handle::value(image)?, settings(opts)?);
             let path = string(path, "path of the map")?.to_owned();
-            Watch { progress, user_data }
-                .run(move |progress| create(&path, &image, &settings, progress))?;
+            let (output, process) = (Arc::new(Output::default()), Process::current());
+            let created = Arc::clone(&output);
+            let watch = Watch { progress, user_data };
+            let work = move |progress: &_| create(&path, &image, &settings, &created, progress);
+            watch.run(work).inspect_err(|_| {
+                // A child that the callback forked leaves the file to its parent.
+                if process == Process::current() {
+                    output.abandon();
+                }
+            })?;
             Ok(0)
         })
     }
 }
 
-/// Writes a map to a new file, or removes the file.
+/// The new file that a thread writes. Another one can remove it meanwhile, as after a cancellation that the first one does not notice.
+#[derive(Default)]
+struct Output(Mutex<State>);
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Missing,
+    Created(NewName),
+    Abandoned,
+}
+
+impl Output {
+    fn create(&self, path: &Path, image: &Opened) -> io::Result<File> {
+        let mut state = self.state();
+        if matches!(*state, State::Abandoned) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let (file, name) = new_file(path, image.selected.image().files().map(Path::as_os_str))?;
+        *state = State::Created(name);
+        Ok(file)
+    }
+
+    /// Removes the file, which is not created later either.
+    fn abandon(&self) {
+        if let State::Created(name) = mem::replace(&mut *self.state(), State::Abandoned) {
+            name.remove();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes a map to a new file. The caller removes it if that fails.
 fn create(
     path: &OsStr,
     image: &Opened,
     settings: &Settings,
+    output: &Output,
     progress: &Progress,
 ) -> Result<(), Failure> {
     let header = settings.header()?;
     let content = image.content();
     let info = Info::new(Made::Read).describe(&image.subject());
-    let file = new_file(Path::new(path), image.selected.image().files().map(Path::as_os_str))
+    let file = output
+        .create(Path::new(path), image)
         .map_err(|error| Failure::of_system(Kind::Open, path, &error))?;
     let writer = Writer::new(file, header, content.size()).map_err(blksum::Error::from);
     let written = writer.and_then(|writer| {
         let writer = writer.sealed_with(settings.key().cloned());
         blksum::map::write(writer, content, .., &info, &settings.tuning(), progress)
     });
-    match written {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let _ = fs::remove_file(path);
-            Err(Failure::of_pass(&error, &image.name, path))
-        }
-    }
+    written.map(drop).map_err(|error| Failure::of_pass(&error, &image.name, path))
 }
 
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;

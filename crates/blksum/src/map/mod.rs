@@ -29,7 +29,7 @@ pub use self::info::{
     BitmapInfo, FileInfo, Info, Made, PartitionInfo, SourceInfo, Subject, UpdateInfo,
 };
 pub use self::interrupted::{first_unlike, known_bytes};
-pub use self::new_file::new_file;
+pub use self::new_file::{NewName, new_file};
 pub use self::other_part::OtherPart;
 pub use self::pairing::{Pairing, check_parts, diff, verify};
 pub use self::ranges::RangePairing;

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf, absolute};
 
-use blkimage::{Location, container_of};
+use blkimage::{Identity, Location, container_of};
 
 /// Creates a file that the users may read who may read all of `files`, at most: the files of an image and of images
 /// below it, or maps. A map says much about the content of a private image.
@@ -14,7 +14,12 @@ use blkimage::{Location, container_of};
 /// # Errors
 ///
 /// Fails if the file exists, would be in the folder of devices, or cannot be created.
-pub fn new_file<'a>(path: &Path, files: impl IntoIterator<Item = &'a OsStr>) -> io::Result<File> {
+pub fn new_file<'a>(
+    path: &Path,
+    files: impl IntoIterator<Item = &'a OsStr>,
+) -> io::Result<(File, NewName)> {
+    // The current folder may change.
+    let whole = absolute(path)?;
     if fs::symlink_metadata(path).is_err() && blksys::is_among_devices(path) {
         return Err(io::Error::other(blksys::AMONG_DEVICES));
     }
@@ -31,7 +36,23 @@ pub fn new_file<'a>(path: &Path, files: impl IntoIterator<Item = &'a OsStr>) -> 
     if metadata.mode() & GROUP != 0 && sources.iter().flatten().any(is_other) {
         file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777 & !GROUP))?;
     }
-    Ok(file)
+    Ok((file, NewName { path: whole, identity: Identity::new(&metadata) }))
+}
+
+/// The name of a file that was created.
+#[derive(Debug)]
+pub struct NewName {
+    path: PathBuf,
+    identity: Identity,
+}
+
+impl NewName {
+    /// Removes the file, if it still has this name.
+    pub fn remove(self) {
+        if Identity::of(&self.path) == Some(self.identity) {
+            let _ = fs::remove_file(self.path);
+        }
+    }
 }
 
 /// Returns the metadata of an image that is a file.

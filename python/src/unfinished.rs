@@ -1,43 +1,22 @@
-//! Writes new files, which are removed if the work fails.
+//! Files that work makes, which are removed if it fails.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::mem;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf, absolute};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::Duration;
 
 use blkcopy::Refused;
 use blkimage::Identity;
-use blksum::map::new_file;
+use blksum::map::{NewName, new_file};
 
-use crate::errors::Failure;
 use crate::process::Process;
 
-/// Writes a new file that may be read by users who may read `files`, the files of an image or maps, or removes the
-/// file.
-pub fn to_new_file<'a>(
-    output: &Path,
-    files: impl IntoIterator<Item = &'a OsStr>,
-    write: impl FnOnce(File) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::Map(error.into(), output.as_os_str().to_owned());
-    // The current folder may change, and another file may get the name.
-    let made = absolute(output).and_then(|path| Ok((new_file(output, files)?, path)));
-    let (file, path) = made.map_err(failed)?;
-    let identity = Identity::new(&file.metadata().map_err(failed)?);
-    // An unfinished map is refused by every command, but half an export may pass as a whole one.
-    write(file).inspect_err(|_| {
-        if Identity::of(&path) == Some(identity) {
-            let _ = fs::remove_file(path);
-        }
-    })
-}
-
-/// New files of a copy that one thread creates and writes. Another one of the same process can remove them meanwhile.
+/// Files that one thread creates and writes. Another one of the same process can remove them meanwhile.
 pub struct Unfinished {
     state: Mutex<State>,
     /// Held for reading while a file is changed.
@@ -54,7 +33,7 @@ struct State {
 /// What becomes of a file that is not kept.
 enum Undo {
     /// It is removed, if it still has its name.
-    Remove(PathBuf, Identity),
+    Remove(NewName),
     /// It was there, and empty, and is emptied again.
     Empty(File),
 }
@@ -64,20 +43,19 @@ impl Unfinished {
         Self { state: Mutex::default(), changes: RwLock::default(), process: Process::current() }
     }
 
-    /// Opens a file, or creates it for users who may read `files`, the files of an image. Returns whether it is new.
-    pub fn open<'a>(
+    /// Creates a file for users who may read `files`, the files of an image or maps.
+    pub fn create<'a>(
         &self,
         path: &Path,
         files: impl IntoIterator<Item = &'a OsStr>,
-    ) -> io::Result<(File, bool)> {
+    ) -> io::Result<File> {
         let mut state = self.active()?;
-        let (file, undo) = open_or_create(path, files)?;
-        let is_new = undo.is_some();
-        state.files.extend(undo);
-        Ok((file, is_new))
+        let (file, name) = new_file(path, files)?;
+        state.files.push(Undo::Remove(name));
+        Ok(file)
     }
 
-    /// Opens a regular file like [`open`](Self::open), and locks it (`flock`).
+    /// Opens a regular file, or creates it for users who may read `files`, and locks it (`flock`). Returns whether it is new.
     pub fn open_locked(&self, path: &Path, files: &[&OsStr]) -> Result<(File, bool), Refused> {
         for _ in 0..MAX_TRIES {
             drop(self.active().map_err(Refused::Open)?);
@@ -160,10 +138,7 @@ impl Unfinished {
 impl Undo {
     fn run(self) {
         match self {
-            Self::Remove(path, identity) if Identity::of(&path) == Some(identity) => {
-                let _ = fs::remove_file(path);
-            }
-            Self::Remove(..) => {}
+            Self::Remove(name) => name.remove(),
             Self::Empty(file) => {
                 let _ = file.set_len(0);
             }
@@ -177,14 +152,11 @@ fn open_or_create<'a>(
     files: impl IntoIterator<Item = &'a OsStr>,
 ) -> io::Result<(File, Option<Undo>)> {
     match File::options().read(true).write(true).custom_flags(NONBLOCK).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        opened => return Ok((opened?, None)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            new_file(path, files).map(|(file, name)| (file, Some(Undo::Remove(name))))
+        }
+        opened => Ok((opened?, None)),
     }
-    // The current folder may change.
-    let absolute = absolute(path)?;
-    let file = new_file(path, files)?;
-    let identity = Identity::new(&file.metadata()?);
-    Ok((file, Some(Undo::Remove(absolute, identity))))
 }
 
 /// Locks a file, if no other process has locked it.

@@ -178,7 +178,7 @@ def test_arguments_that_are_invalid(disk, options):
 
 def test_files_that_are_in_use(disk, servers):
     (disk / "vm.img").write_bytes(b"\xff" * MIB)
-    servers.start(False, lambda place: ["qemu-nbd", "-t", "-f", "raw", "-k", str(place), str(disk / "vm.img")])
+    servers.writable_qemu_nbd(disk / "vm.img")
     found = refused(blkhash.InUseError, "in-use", "disk.raw", "vm.img", force=True)
     assert "force_share" not in str(found)
     assert (disk / "vm.img").read_bytes() == b"\xff" * MIB
@@ -357,8 +357,7 @@ def test_a_destination_that_is_replaced_meanwhile(disk, servers):
 
 def test_servers(disk, servers):
     images.qemu_img("create", "-q", "-f", "qcow2", "uploaded.qcow2", "8M")
-    image = str(disk / "uploaded.qcow2")
-    server = servers.start(False, lambda place: ["qemu-nbd", "-t", "-f", "qcow2", "-k", str(place), image])
+    server = servers.writable_qemu_nbd(disk / "uploaded.qcow2", fmt="qcow2")
     copied = blkhash.copy("disk.qcow2", server.uri())
     assert copied.read_back == "nbd" and copied.checksum == blksum("disk.raw")
     found = refused(blkhash.CopyError, "holds", "disk.qcow2", server.uri())

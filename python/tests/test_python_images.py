@@ -510,21 +510,14 @@ def test_zeros_are_limited(tmp_path):
     assert blkhash.checksum(path).hexdigest == blksum(path)
 
 
-def test_nbd(tmp_path):
+def test_nbd(tmp_path, servers):
     path = images.from_spec("1m:A 3m:- 1m:#", tmp_path / "disk.qcow2")
-    socket = tmp_path / "socket"
-    with subprocess.Popen(["qemu-nbd", "-r", "-t", "-e", "4", "-f", "qcow2", "-k", str(socket), str(path)]) as server:
-        try:
-            while not socket.exists():
-                assert server.poll() is None
-            uri = f"nbd+unix:///?socket={socket}"
-            result = blkhash.checksum(uri)
-            assert (result.hexdigest, result.format) == (blksum(path), "raw")
-            with blkhash.Image(uri) as image:
-                assert image.name == uri
-                assert image.read(0, 10) == b"A" * 10
-        finally:
-            server.terminate()
+    uri = servers.qemu_nbd(path, fmt="qcow2").uri()
+    result = blkhash.checksum(uri)
+    assert (result.hexdigest, result.format) == (blksum(path), "raw")
+    with blkhash.Image(uri) as image:
+        assert image.name == uri
+        assert image.read(0, 10) == b"A" * 10
 
 
 def test_limits_of_compressed_files(tmp_path):

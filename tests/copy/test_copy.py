@@ -170,8 +170,7 @@ def test_servers(workdir, servers, seed):
                 images.convert(backing, workdir / "export.qcow2")
                 backing = workdir / "export.qcow2"
             discard = rng.choice([["--discard=unmap", "--detect-zeroes=unmap"], []])
-            args = ["qemu-nbd", "--persistent", "--shared=0", "-f", fmt, *discard]
-            server = servers.start(False, lambda place: [*args, "-k", str(place), str(backing)])
+            server = servers.writable_qemu_nbd(backing, *discard, fmt=fmt)
         else:
             fmt, filters = "raw", rng.choice(FILTERS)
             whole = 65536 if any("64K" in it for it in filters) else 4096
@@ -771,7 +770,7 @@ def test_files_that_are_in_use(disk, servers):
     fails(2, "mounted", "--force", "disk.raw", "file.img")
     images.run("umount", "m")
     (disk / "vm.img").write_bytes(b"\xff" * (16 * MIB))
-    server = servers.start(False, lambda place: ["qemu-nbd", "-t", "-f", "raw", "-k", str(place), str(disk / "vm.img")])
+    server = servers.writable_qemu_nbd(disk / "vm.img")
     for options in [["--force"], ["--update"], ["--force", "--verify=source"]]:
         fails(2, "is in use", *options, "disk.raw", "vm.img")
     assert server.process.poll() is None

@@ -9,13 +9,14 @@ import pathlib
 import random
 import shutil
 import subprocess
-import time
+import urllib.parse
 
 import pytest
 
 import images
-from commands import HANG, blksum_path
+from commands import blksum_path
 from copies import attempt
+from servers import wait_for_answer
 
 MIB = 1 << 20
 SIZE = 256 * 1024
@@ -68,21 +69,22 @@ def mounted(place, *args):
 
 
 @contextlib.contextmanager
-def served(command, socket):
+def served(command, uri):
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + HANG
-        while not os.path.exists(socket):
-            assert process.poll() is None and time.monotonic() < deadline, command
-            time.sleep(0.01)
-        yield f"nbd+unix:///?socket={socket}"
+        wait_for_answer(uri, process)
+        yield uri
     finally:
         process.terminate()
         process.wait()
 
 
 def nbdkit(path, socket):
-    return served(["nbdkit", "-f", "-U", str(socket), "file", str(path)], socket)
+    return served(["nbdkit", "-f", "-U", str(socket), "file", str(path)], unix_uri(socket))
+
+
+def unix_uri(socket):
+    return f"nbd+unix:///?socket={urllib.parse.quote(str(socket))}"
 
 
 @contextlib.contextmanager
@@ -249,7 +251,6 @@ def test_exports_of_this_host(folder):
         nbdkit("other.raw", folder / "s2") as other,
         loop("disk.raw") as device,
     ):
-        export = export.replace(" ", "%20")
         before = (folder / "disk.raw").read_bytes()
         for source, destination in [
             (export, "disk.raw"),
@@ -266,8 +267,8 @@ def test_exports_of_this_host(folder):
         succeeds("--force", export, other)
         assert (folder / "other.raw").read_bytes() == before
         succeeds("--force", "other.raw", export)
-    command = ["nbdkit", "-f", "-i", "127.0.0.1", "-p", "11809", "-P", str(folder / "pid"), "file", "disk.raw"]
-    with served(command, folder / "pid"):
+    command = ["nbdkit", "-f", "-i", "127.0.0.1", "-p", "11809", "file", "disk.raw"]
+    with served(command, "nbd://127.0.0.1:11809"):
         for host in ("localhost", "127.0.0.1"):
             fails(2, "the source", "--force", "disk.raw", f"nbd://{host}:11809")
         succeeds("--force", "nbd://127.0.0.1:11809", "other.raw")
@@ -428,7 +429,7 @@ class World:
             uri = stack.enter_context(nbdkit(f"{place}/{file}", f"{place}/{file}.sock"))
             self.add(uri, (file, 0, SIZE), "export")
         command = ["qemu-nbd", "-t", "-f", "raw", "-k", f"{place}/e.sock", f"{place}/e"]
-        self.add(stack.enter_context(served(command, f"{place}/e.sock")), ("e", 0, SIZE), "export")
+        self.add(stack.enter_context(served(command, unix_uri(f"{place}/e.sock"))), ("e", 0, SIZE), "export")
         images.create(f"{place}/q.qcow2", str(SIZE), "-b", f"{place}/a", "-F", "raw")
         self.sources = {f"{place}/q.qcow2": [("a", 0, SIZE)]}
         images.run("sh", "-c", f"gzip -c < {place}/b > {place}/z.gz")

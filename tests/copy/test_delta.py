@@ -17,7 +17,7 @@ from changing import loop_device
 from commands import HANG, blksum_path, mostly_slow
 from copies import PROGRAM, Copying, attempt, blksum, fails, run, same
 from deltas import HEADER, Decoded
-from servers import Servers, qemu_place
+from servers import Servers
 
 MIB = 1 << 20
 BLOCK = 65536
@@ -451,9 +451,7 @@ def test_servers(made):
     images.convert(made / "base.raw", made / "copy.qcow2")
     servers = Servers()
     try:
-        command = ["qemu-nbd", "--persistent", "-f", "qcow2"]
-        server = servers.start(False, lambda place: [*command, *qemu_place(place), "copy.qcow2"])
-        uri = server.uri()
+        uri = servers.writable_qemu_nbd("copy.qcow2", fmt="qcow2").uri()
         line = blksum("new.raw").split()[0]
         script = f'set -o pipefail; "$0" --delta-from base.blkmap new.raw - | "$0" --apply - "{uri}"'
         assert images.run("bash", "-c", script, PROGRAM).decode() == f"{line}  {uri}\n"

@@ -44,6 +44,13 @@ class Servers:
         command = ["qemu-nbd", "--persistent", "--read-only", f"--shared={shared}", "-f", fmt]
         return self.start(tcp, lambda place: [*command, *args, *qemu_place(place), str(image)])
 
+    def writable_qemu_nbd(self, image, *args, fmt="raw"):
+        """Starts a qemu-nbd that writes. Returns the Server once it has opened the image, which it does after it listens."""
+        command = ["qemu-nbd", "--persistent", "--shared=0", "-f", fmt]
+        server = self.start(False, lambda place: [*command, *args, *qemu_place(place), str(image)])
+        wait_for_answer(server.uri(), server.process)
+        return server
+
     def nbdkit(self, *args, tcp=False):
         """Starts an nbdkit with a plugin and filters. Returns the Server."""
         command = ["nbdkit", "--foreground", "--readonly"]
@@ -115,6 +122,15 @@ def wait_for(place, process):
         assert time.monotonic() < deadline, ("server does not listen", process.args)
         time.sleep(0.005)
     return False
+
+
+def wait_for_answer(uri, process):
+    """Waits until a server that is persistent answers."""
+    deadline = time.monotonic() + START_TIMEOUT
+    command = ["nbdinfo", "--size", uri]
+    while subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=START_TIMEOUT).returncode != 0:
+        assert process.poll() is None and time.monotonic() < deadline, ("server does not answer", process.args)
+        time.sleep(0.005)
 
 
 def is_listening(place):

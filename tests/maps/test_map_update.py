@@ -15,6 +15,7 @@ import pytest
 import images
 from commands import HANG, blksum_path, mostly_slow
 from maps import attempt, blkmap
+from servers import wait_for
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -73,8 +74,7 @@ def write(rng, image, commands):
         return
     socket = f"{image}.socket"
     server = subprocess.Popen(["qemu-nbd", "-f", "qcow2", "-k", os.path.abspath(socket), str(image)])
-    while not os.path.exists(socket):
-        time.sleep(0.01)
+    assert wait_for(os.path.abspath(socket), server)
     images.qemu_io(f"nbd+unix:///?socket={os.path.abspath(socket)}", *commands, fmt="raw")
     assert server.wait(HANG) == 0
 

@@ -265,7 +265,7 @@ public-api: ## List the public items of the libraries in public-api/
 	scripts/public-api
 
 .PHONY: semver-check
-semver-check: ## List the breaks of the libraries since the last release
+semver-check: ## Find breaks of the libraries that the version does not allow, or list all since BASELINE
 	scripts/semver-check $(BASELINE)
 
 .PHONY: public-api-check

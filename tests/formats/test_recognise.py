@@ -196,7 +196,8 @@ def test_pipes_and_standard_input(blksum, at):
             assert f"-: {words}" in result.stderr.decode(), (name, result)
         assert blksum("-f", "raw", "-", input=content).returncode == 0
     for name in NAMED:
-        if not name.endswith(".gz"):
+        # A part of a compressed image begins like a whole one.
+        if ".gz" not in name:
             assert blksum(input=pathlib.Path(name).read_bytes()).returncode == 0, name
     assert not os.path.exists("copy")
 

@@ -17,7 +17,8 @@ use crate::open::Name;
 use crate::unfinished::Unfinished;
 
 /// Opens the destination for a copy of a source, which is `None` for a delta. A new file, or one that is empty, is recorded in
-/// `unfinished`, and nothing is changed after these are abandoned. `others` are other files that are read or written, and what they are.
+/// `unfinished`, and nothing is changed after that is abandoned. `others` are other files that are read or written, and what they
+/// are.
 pub fn open(
     destination: &Name,
     existing: Existing,

@@ -75,7 +75,7 @@ impl Watch<'_, '_> {
         }
     }
 
-    /// Returns the result of `work` like [`run_passes`](Self::run_passes), and removes the files that it makes if there is none.
+    /// Returns the result of `work` like [`run_passes`](Self::run_passes), and removes the files that it makes if it fails.
     pub fn write<T: Send + 'static, const N: usize>(
         &self,
         py: Python<'_>,

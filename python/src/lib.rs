@@ -5,8 +5,8 @@
 //!
 //! A pass (`job.rs`) runs on a thread of its own. The thread of the caller waits without the GIL. Every 50 ms it takes the GIL, looks for
 //! signals and at `cancel`, and calls `progress`. An exception cancels the pass. If the thread does not end within a
-//! second, it remains. The thread of the caller removes the new file of a copy even then (`unfinished.rs`), and the other one changes
-//! nothing later (`destination.rs`).
+//! second, it remains. The thread of the caller removes new files even then (`unfinished.rs`), and the other one does not change the
+//! destination of a copy later (`destination.rs`).
 //!
 //! What has threads, locks or connections cannot be used or dropped in a forked child, so it is `Owned`. An image that
 //! `qemu-nbd` serves lives as long as the thread that opened it, which is kept with it. The iterator over a map reads some runs at a

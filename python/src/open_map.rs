@@ -1,4 +1,4 @@
-//! Opens block maps.
+//! Opens block maps, and creates their files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -31,17 +31,6 @@ def content(rng, blocks, tail=0):
     return data + rng.randbytes(tail)
 
 
-def sparse(path, data):
-    """Writes a raw image without its zero blocks."""
-    with open(path, "wb") as file:
-        for start in range(0, len(data), BLOCK):
-            if any(data[start : start + BLOCK]):
-                file.seek(start)
-                file.write(data[start : start + BLOCK])
-        file.truncate(len(data))
-    return path
-
-
 def ranges(text):
     """Returns the differences in the JSON of blkhash."""
     return [(it["offset"], it["length"], it["kind"]) for it in json_lines(text) if it["type"] == "range"]
@@ -54,7 +43,7 @@ def show(path):
 @pytest.mark.parametrize("digest", ["sha256", "sha1", "sha384", "crc32c", "blake2b512", "xxh64"])
 @pytest.mark.parametrize("tail", [0, 1, 5000])
 def test_maps_are_those_of_the_command(tmp_path, digest, tail):
-    path = sparse(tmp_path / "disk.img", content(random.Random(f"{digest} {tail}"), 400, tail))
+    path = images.write_sparse(tmp_path / "disk.img", content(random.Random(f"{digest} {tail}"), 400, tail))
     blkmap("create", "-d", digest, "-o", tmp_path / "command", path)
     calls = []
     ours = blkhash.create_map(path, tmp_path / "ours", digest, progress=lambda *args: calls.append(args))
@@ -85,7 +74,7 @@ def test_maps_are_those_of_the_command(tmp_path, digest, tail):
 @pytest.mark.parametrize("digest", ["sha256", "sha1", "crc32"])
 def test_blocks_and_runs(tmp_path, digest):
     data = content(random.Random(digest), 3000 if digest == "sha256" else 400, 77)
-    path = sparse(tmp_path / "disk.img", data)
+    path = images.write_sparse(tmp_path / "disk.img", data)
     opened = blkhash.create_map(path, tmp_path / "map", digest)
     rows = csv.DictReader(io.StringIO(blkmap("export", "--to", "csv", tmp_path / "map")))
     expected = {}
@@ -132,7 +121,7 @@ def test_the_digests_are_those_of_hashlib(tmp_path):
 
 
 def test_the_root_is_that_of_veritysetup(tmp_path):
-    path = sparse(tmp_path / "disk.img", content(random.Random(1), 300))
+    path = images.write_sparse(tmp_path / "disk.img", content(random.Random(1), 300))
     opened = blkhash.create_map(path, tmp_path / "map", block_size=4096)
     command = ["veritysetup", "format", "--salt", "-", "--data-block-size", "4096", path, tmp_path / "hash"]
     assert opened.root.hex() == re.search(r"Root hash:\s+(\w+)", run(*command))[1]
@@ -155,8 +144,8 @@ def test_differences_are_those_of_the_command(tmp_path, seed):
     rng = random.Random(seed)
     left = content(rng, rng.choice([1, 5, 300]), rng.choice([0, 1, 1000]))
     right = changed(rng, left)
-    left_path = sparse(tmp_path / "left.img", left)
-    right_path = sparse(tmp_path / "right.img", right)
+    left_path = images.write_sparse(tmp_path / "left.img", left)
+    right_path = images.write_sparse(tmp_path / "right.img", right)
     images.convert(right_path, tmp_path / "right.qcow2")
     left_map = blkhash.create_map(left_path, tmp_path / "left.blkmap")
     right_map = blkhash.create_map(right_path, tmp_path / "right.blkmap")
@@ -183,7 +172,7 @@ def test_differences_of_images_are_those_of_the_command(tmp_path, seed):
     rng = random.Random(100 + seed)
     left = content(rng, rng.choice([1, 5, 300]), rng.choice([0, 1, 1000]))
     right = changed(rng, left)
-    paths = [sparse(tmp_path / "left.img", left), sparse(tmp_path / "right.img", right)]
+    paths = [images.write_sparse(tmp_path / "left.img", left), images.write_sparse(tmp_path / "right.img", right)]
     status = 0 if left == right else 1
     expected = ranges(blkmap("diff", "--json", *map(str, paths), status=status))
     assert blkhash.diff(*paths) == expected
@@ -201,7 +190,7 @@ def test_differences_of_images_are_those_of_the_command(tmp_path, seed):
 
 
 def test_differences_of_images_have_options(tmp_path):
-    path = sparse(tmp_path / "disk.img", content(random.Random(5), 300))
+    path = images.write_sparse(tmp_path / "disk.img", content(random.Random(5), 300))
     seen = []
     assert blkhash.diff(path, path, progress=lambda *counts: seen.append(counts)) == []
     assert seen[-1] == (path.stat().st_size,) * 2
@@ -220,7 +209,7 @@ def test_differences_of_images_have_options(tmp_path):
 def test_a_map_that_is_not_complete_is_removed(tmp_path, servers, ends):
     """Before the call ends, although its thread still waits for the server."""
     rng = random.Random(7)
-    path = sparse(tmp_path / "disk.img", rng.randbytes(64 * BLOCK))
+    path = images.write_sparse(tmp_path / "disk.img", rng.randbytes(64 * BLOCK))
     base = blkhash.create_map(path, tmp_path / "base")
     slow = servers.nbdkit("--filter=delay", "file", path, "rdelay=3").uri()
     new = tmp_path / "new"
@@ -279,7 +268,7 @@ def test_a_larger_card(tmp_path, seed):
 
 
 def test_maps_of_parts(tmp_path):
-    path = sparse(tmp_path / "disk.img", content(random.Random(3), 700))
+    path = images.write_sparse(tmp_path / "disk.img", content(random.Random(3), 700))
     blkmap("create", "--shard", "2/3", "-o", tmp_path / "part", path)
     part = blkhash.Map(tmp_path / "part")
     assert (part.is_complete, part.root, part.content_id) == (False, None, None)
@@ -333,7 +322,7 @@ def test_a_partition_and_the_map_of_the_whole(tmp_path):
 
 @pytest.mark.parametrize("construction", ["streams:4", "streams:7", "flat", "concat", "fs-verity"])
 def test_checksums(tmp_path, construction):
-    path = sparse(tmp_path / "disk.img", content(random.Random(4), 500, 123))
+    path = images.write_sparse(tmp_path / "disk.img", content(random.Random(4), 500, 123))
     opened = blkhash.create_map(path, tmp_path / "map")
     expected = blksum("--construction", construction, "--block-size", "65536", path)
     assert opened.checksum(construction) == opened.checksum(construction, threads=1) == expected
@@ -345,7 +334,7 @@ def test_checksums(tmp_path, construction):
 
 
 def test_seals(tmp_path):
-    path = sparse(tmp_path / "disk.img", content(random.Random(5), 10))
+    path = images.write_sparse(tmp_path / "disk.img", content(random.Random(5), 10))
     (tmp_path / "key").write_bytes(KEY)
     sealed = blkhash.create_map(path, tmp_path / "map", key=KEY)
     assert sealed.is_sealed
@@ -417,7 +406,7 @@ def test_vectors_of_maps(tmp_path):
 
 
 def test_errors(tmp_path):
-    path = sparse(tmp_path / "disk.img", content(random.Random(6), 300))
+    path = images.write_sparse(tmp_path / "disk.img", content(random.Random(6), 300))
     opened = blkhash.create_map(path, tmp_path / "map")
     with pytest.raises(FileExistsError) as caught:
         blkhash.create_map(path, tmp_path / "map")
@@ -451,7 +440,7 @@ def test_errors(tmp_path):
 
 
 def test_names_that_are_not_utf8(tmp_path):
-    path = sparse(tmp_path / "disk.img", content(random.Random(7), 5))
+    path = images.write_sparse(tmp_path / "disk.img", content(random.Random(7), 5))
     name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.blkmap")
     opened = blkhash.create_map(path, name)
     assert opened.name == blkhash.Map(name).name == name
@@ -592,7 +581,7 @@ def test_an_audit_names_what_a_list_misses(tracked):
 
 @pytest.mark.parametrize("form", ["lines", "csv", "json", "bmap", "fidx", "caibx", "raw"])
 def test_exports_are_those_of_the_command(tmp_path, form):
-    path = sparse(tmp_path / "disk.img", content(random.Random(form), 200, 5))
+    path = images.write_sparse(tmp_path / "disk.img", content(random.Random(form), 200, 5))
     whole = blkhash.create_map(path, tmp_path / "map")
     whole.export(tmp_path / "export", form)
     blkmap("export", "--to", form, "-o", tmp_path / "command", tmp_path / "map")
@@ -615,7 +604,7 @@ def test_exports_are_those_of_the_command(tmp_path, form):
 
 
 def test_wrong_indexes(tmp_path):
-    path = sparse(tmp_path / "disk.img", content(random.Random(1), 20))
+    path = images.write_sparse(tmp_path / "disk.img", content(random.Random(1), 20))
     blkhash.create_map(path, tmp_path / "map").export(tmp_path / "disk.fidx", "fidx")
     index = bytearray((tmp_path / "disk.fidx").read_bytes())
     index[-1] ^= 1

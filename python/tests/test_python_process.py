@@ -65,6 +65,7 @@ def work():
 thread = threading.Thread(target=work)
 thread.start()
 time.sleep(0.1)
+assert thread.is_alive()
 pid = os.fork()
 if pid == 0:
     for call in (lambda: h.update(b"x"), lambda: h.zero(1 << 30), h.digest):

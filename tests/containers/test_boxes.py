@@ -39,16 +39,6 @@ def content(rng, size=2 * MIB + 4096):
     return bytes(out)
 
 
-def sparse(path, data):
-    """Writes a file that has holes where `data` is zero."""
-    with open(path, "wb") as file:
-        for at in range(0, len(data), 4096):
-            if any(data[at : at + 4096]):
-                file.seek(at)
-                file.write(data[at : at + 4096])
-        file.truncate(len(data))
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_the_only_disk(blksum, workdir, form):
     data = content(random.Random(1))
@@ -113,8 +103,8 @@ def test_no_disk_and_odd_members(blksum, workdir, form):
 def test_files_with_holes(blksum, workdir, seed):
     rng = random.Random(seed)
     data = content(rng, rng.choice([MIB, 2 * MIB + 4096, 100_000, 8 * MIB]))
-    sparse("disk.raw", data)
-    sparse("second.raw", content(rng))
+    images.write_sparse("disk.raw", data)
+    images.write_sparse("second.raw", content(rng))
     kind = rng.choice(["oldgnu", "gnu", "0.0", "0.1", "1.0", "bsdtar"])
     form = rng.choice([form for form in FORMS if form != ".box"])
     if kind == "bsdtar":
@@ -166,7 +156,7 @@ def test_mutants(blksum, workdir, seed):
     """No value is printed that Python's tarfile and GNU tar do not give."""
     rng = random.Random(seed)
     data = content(rng, 300_000)
-    sparse("disk.raw", data)
+    images.write_sparse("disk.raw", data)
     pathlib.Path("x").write_bytes(b"text")
     kind = rng.choice(["--format=oldgnu", "--sparse-version=0.0", "--sparse-version=0.1", "--sparse-version=1.0"])
     tar("a.tar", "-S", "x", "disk.raw", *(["--format=pax"] if "version" in kind else []), kind)
